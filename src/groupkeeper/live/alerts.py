@@ -45,34 +45,39 @@ class Key(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A message for webhooks. ``since_ms``: when the limit was first broken; ``at_ms``: the notice's time. ``texts``:
-    the exceeded limits, or why the alert is resolved. ``command``: one that helps. ``to``: names of webhooks.
-    """
+    """A message for webhooks."""
 
     kind: AlertKind
     key: Key
     severity: str
     owner: str
     since_ms: int
+    """When the limit was first broken."""
     at_ms: int
+    """The time of the notice."""
     texts: tuple[str, ...]
+    """The broken limits, or why the alert is resolved."""
     command: str
+    """One that helps; empty: the alert is resolved."""
     to: tuple[str, ...]
+    """Names of webhooks."""
     is_repeat: bool = False
 
 
 class FiringAlert(NamedTuple):
-    """A firing alert. ``since_ms``: when the limit was first broken; ``texts``: the exceeded limits; ``is_silenced``:
-    no notices are sent now. ``to``: names of webhooks; empty: notices go nowhere.
-    """
+    """A firing alert."""
 
     key: Key
     severity: str
     owner: str
     since_ms: int
+    """When the limit was first broken."""
     texts: tuple[str, ...]
+    """The broken limits."""
     is_silenced: bool
+    """Whether no notices are sent now."""
     to: tuple[str, ...] = ()
+    """Names of webhooks; empty: notices go nowhere."""
 
 
 class _Alert:

@@ -92,15 +92,21 @@ BOUNDS = Bounds()
 
 
 class GroupSample(NamedTuple):
-    """The state of a group from a time until its next sample; None: unknown. ``committed``: see ``Followed``."""
+    """The state of a group from a time until its next sample, with the values of its GroupView."""
 
     at_ms: int
     state: str | None
+    """None: unknown."""
     members: int | None
+    """None: unknown."""
     lag: int | None
+    """None: unknown."""
     lag_ms: int | None
+    """None: unknown, or nothing waits."""
     committed: int | None
+    """None: unknown, or nothing is committed."""
     progress_ms: int | None
+    """None: unknown, or nothing is committed."""
 
 
 class Noted(NamedTuple):

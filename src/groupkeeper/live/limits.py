@@ -18,38 +18,48 @@ Value = int | str | None
 
 
 class GroupLimits(NamedTuple):
-    """Limits of a group; None: no limit. ``max_idle_ms``: how long a group may commit nothing in a partition where a
-    record waits. ``states``: the allowed ones; empty: all. ``max_rebalances``: since the first poll.
-    """
+    """Limits of a group."""
 
     max_lag: int | None = None
+    """None: no limit, as in the other fields."""
     max_time_lag_ms: int | None = None
+    """None: no limit."""
     max_uncommitted: int | None = None
+    """Offsets in partitions without a commit; None: no limit."""
     max_lost: int | None = None
+    """Offsets that were removed unread; None: no limit."""
     min_margin_ms: int | None = None
+    """Time until retention may remove unread records; None: no limit."""
     max_idle_ms: int | None = None
+    """How long a group may commit nothing in a partition where a record waits; None: no limit."""
     max_rebalances: int | None = None
+    """Since the first poll, or within the time that a rule says; None: no limit."""
     max_dead_letters: int | None = None
+    """Records in the dead-letter queue of a share group; None: no limit."""
     min_members: int | None = None
+    """None: no limit."""
     states: frozenset[GroupState] = frozenset()
+    """The allowed ones; empty: all."""
     statuses: frozenset[str] = frozenset()
+    """Those that break the limit."""
 
     def __bool__(self) -> bool:
         return self != GroupLimits()
 
 
 class LimitFinding(NamedTuple):
-    """One measure of one group, with its limit. ``value`` None: unknown. ``why``: the reason why it is unknown.
-
-    A sum with an unknown part breaks a limit if its known part does; otherwise it is unknown.
+    """One measure of one group, with its limit. A sum with an unknown part breaks a limit if its known part does;
+    otherwise it is unknown.
     """
 
     group_id: str
     measure: Measure
     verdict: Verdict
     value: Value
+    """None: unknown."""
     limit: Value
     why: Problem | None = None
+    """Why it is unknown; None: it is known."""
 
 
 def judge(

@@ -21,23 +21,24 @@ MOST_REBALANCES = 100
 class Wait(NamedTuple):
     """How long the next record of a partition has waited for a group, at the snapshot's instant. Aborted records and
     markers of transactions do not wait.
-
-    ``lag_ms``: since the record's own timestamp, or since a poll saw it if that is earlier; never negative; None:
-    unknown. ``is_waiting``: whether a record is known to wait, which a time lag of 0 does not tell. ``is_estimated``:
-    ``lag_ms`` comes from the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
-    record be removed, negative when overdue; None: nothing waits, the topic has no time retention, or
-    (``is_margin_known`` False) it is unknown. ``held_at``: the last stable offset, if an open transaction there is
-    known to keep consumers of committed records from this record. ``holder``: the oldest transaction that is open
-    there; None: unknown.
     """
 
     lag_ms: int | None
+    """Since the record's own timestamp, or since a poll saw it if that is earlier; never negative; None: unknown."""
     is_estimated: bool = False
+    """Whether ``lag_ms`` comes from the log ends of earlier polls."""
     margin_ms: int | None = None
+    """Until the topic's ``retention.ms`` lets the record be removed, negative when overdue; None: nothing waits, the
+    topic has no time retention, or it is unknown.
+    """
     is_margin_known: bool = True
+    """False: ``margin_ms`` is unknown."""
     is_waiting: bool = True
+    """Whether a record is known to wait, which a time lag of 0 does not tell."""
     held_at: int | None = None
+    """The last stable offset, if it keeps readers of committed records from this record; None: not, as far as known."""
     holder: OpenTransaction | None = None
+    """The oldest transaction that is open there; None: unknown."""
 
 
 NOTHING_WAITS = Wait(0, is_waiting=False)
@@ -79,47 +80,50 @@ class TopicView(NamedTuple):
 
 
 class GroupView(NamedTuple):
-    """A group at the snapshot's instant.
-
-    ``group_type`` and ``group_state`` come from the coordinator's description, else from the listing; None: not known.
-    ``description`` None: it can't be described, and ``problems`` has the reason. ``rows`` are in order of topics and
-    partitions, ``waits`` belong to the same rows. ``topics``: sums of the rows by topic; ``lag``, ``wait``: sums of all
-    rows.
-
-    ``rebalances``: the number seen since the collector began: new epochs; for a classic group, polls that found other
-    members or assignments. ``committed``: the sum of the committed offsets, to detect commits; None: nothing is
-    committed, or it isn't known. ``progress_ms``: time of the first poll that found the current committed offsets: the
-    group has made no progress for at least this time; None: nothing is committed. ``lag_change_per_s``: in offsets,
-    over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number of members in the
-    history, for a group that was only read from there. ``stood``: partitions with records to read. ``unread``: topics
-    that no member reads, as far as that is known. ``usual_gap_ms``: the group's usual time between commits, if it is
-    long; None: not known, or short. ``rebalances_lately``: those of ``rebalances`` within the last 10 minutes.
-    ``dead_letters``: the queue of a share group; None: it has none, or that is not known. ``is_old``: no poll has seen
-    the group commit.
-    """
+    """A group at the snapshot's instant."""
 
     group_id: str
     group_type: GroupType | None
+    """From the coordinator's description, else from the listing; None: not known, as the next one."""
     group_state: GroupState | None
+    """None: not known."""
     description: AnyGroup | None
+    """None: it can't be described, for a reason in ``problems``, or the view is from the history."""
     streams: StreamsGroupDescription | None
+    """The description of a streams group; None: of another type, or unknown."""
     rows: Sequence[PartitionLag]
+    """In order of topics and partitions."""
     waits: Sequence[Wait]
+    """Those of ``rows``, in the same order."""
     topics: Mapping[str, TopicView]
+    """Sums of the rows by topic."""
     lag: LagSum
+    """The sum of all rows."""
     wait: WaitSum
+    """The sum of all ``waits``."""
     rebalances: int
+    """Since the collector began: new epochs; of a classic group, polls with a new round, members or assignments."""
     committed: int | None
+    """The sum of the committed offsets, to detect commits; None: nothing is committed, or it isn't known."""
     progress_ms: int | None
+    """When a poll first found these committed offsets: no progress since. None: nothing is committed, or unknown."""
     problems: tuple[Problem, ...]
     lag_change_per_s: float | None = None
+    """In offsets, over the latest polls, newer ones counting more; None: not known."""
     noted_members: int | None = None
+    """The number of members in the history, for a group that was only read from there; None: unknown, or another."""
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
+    """Partitions with records to read."""
     unread: frozenset[str] = frozenset()
+    """Topics that no member reads, as far as that is known."""
     usual_gap_ms: int | None = None
+    """The group's usual time between commits, if it is long; None: not known, or short."""
     rebalances_lately: int = 0
+    """Those of ``rebalances`` within the last 10 minutes."""
     dead_letters: DeadLetterQueue | None = None
+    """The queue of a share group; None: it has none, or that is not known."""
     is_old: bool = False
+    """Whether no poll has seen the group commit."""
 
     @property
     def members(self) -> int | None:
@@ -167,28 +171,29 @@ class OtherCluster(NamedTuple):
 
 
 class ClusterSnapshot(NamedTuple):
-    """A cluster at one instant.
-
-    ``measured_ms``: when all log ends were requested, after all other requests; None: the poll failed, and ``groups``
-    is empty. ``problems``: why it failed, or which brokers did not list their groups. ``seconds``: how long the poll
-    took. ``listed``: the number of groups in the cluster, with unselected ones. ``last``: after failed polls the last
-    successful one; None: there is none. ``replaced``: another cluster had the name before. ``is_partial``: it is from
-    the history, which has no partitions and members.
-    """
+    """A cluster at one instant."""
 
     cluster: str
     measured_ms: int | None
+    """When all log ends were requested, after all other requests; None: not polled, so that ``groups`` is empty."""
     seconds: float
+    """How long the poll took."""
     groups: Mapping[str, GroupView]
     problems: tuple[Problem, ...]
+    """Why the poll failed, or which brokers did not list their groups."""
     polls: Polls
     listed: int = 0
+    """The number of groups in the cluster, with unselected ones."""
     cluster_id: str | None = None
+    """None: not known."""
     brokers: tuple[Node, ...] = ()
     scope: Scope = Scope()
     last: ClusterSnapshot | None = None
+    """After failed polls the last successful one; None: there is none."""
     replaced: OtherCluster | None = None
+    """The cluster that had the name before; None: no other one."""
     is_partial: bool = False
+    """Whether it is from the history, which has no partitions and members."""
 
     @property
     def is_up(self) -> bool:

@@ -39,47 +39,51 @@ class Template(StrEnum):
 
 
 class Webhook(NamedTuple):
-    """A webhook. ``repeat_ms``: the interval at which a firing alert is sent again; None: never. ``key``: PagerDuty's,
-    a secret as the URL can be. ``sender`` and ``recipients``: for mail, where the URL is a mail server's.
-    """
+    """A webhook."""
 
     name: str
     url: str
     template: Template
     repeat_ms: int | None
+    """The interval at which a firing alert is sent again; None: never."""
     key: str = ""
+    """PagerDuty's, a secret as the URL can be."""
     sender: str = ""
+    """For mail, as the next one: the URL is then a mail server's."""
     recipients: tuple[str, ...] = ()
 
 
 class AlertRule(NamedTuple):
-    """A rule for alerts. ``for_ms``: how long a limit is broken before an alert fires; ``resolve_ms``: how long it is
-    kept before the alert is resolved. ``is_of_cluster``: the rule is broken when the cluster cannot be polled, and has
-    no limits of groups. ``within_ms``: for limits of rebalances. ``to``: names of webhooks.
-    """
+    """A rule for alerts."""
 
     name: str
     limits: GroupLimits
     groups: Choice
     clusters: Names
     for_ms: int
+    """How long a limit is broken before an alert fires."""
     resolve_ms: int
+    """How long it is kept before the alert is resolved."""
     within_ms: int
+    """For limits of rebalances."""
     severity: str
     owner: str
     command: str
     to: tuple[str, ...]
+    """Names of webhooks."""
     is_of_cluster: bool = False
+    """Whether it is broken when the cluster cannot be polled; it has no limits of groups then."""
 
 
 class Silence(NamedTuple):
-    """No alert of these rules, clusters and groups is sent between two times, in ms; None: without an end."""
+    """No alert of these rules, clusters and groups is sent between two times, in ms."""
 
     rules: Names
     clusters: Names
     groups: Names
     from_ms: int
     until_ms: int | None
+    """None: without an end."""
     why: str
 
     def holds(self, now_ms: int) -> bool:

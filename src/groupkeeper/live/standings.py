@@ -69,22 +69,25 @@ class GroupStanding(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """A followed group. ``standing``: by topic with commits, in order; a topic that can't be read now keeps its value.
-    ``stood``: partitions with records to read; those that can't be read now keep their values. ``rebalances`` and
-    ``lag_change_per_s``: see ``GroupView``. ``rebalanced_ms``: times of the latest rebalances. ``lag``: at ``at_ms``,
-    None: partly unknown. ``first_ms``: a ``progress_ms`` that shows no commit; 0: there is none.
-    """
+    """A followed group; fields that GroupView has, too, are explained there."""
 
     description: AnyGroup | None = None
+    """The last known one; None: there is none yet."""
     rebalances: int = 0
     lag: int | None = None
+    """At ``at_ms``; None: partly unknown, or nothing is committed."""
     at_ms: int = 0
     lag_change_per_s: float | None = None
+    """None: not known."""
     standing: tuple[GroupStanding, ...] = ()
+    """By topic with commits, in order; a topic that can't be read now keeps its value."""
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
+    """Partitions with records to read; those that can't be read now keep their values."""
     pauses: Pauses = Pauses()
     rebalanced_ms: tuple[int, ...] = ()
+    """The times of the latest rebalances."""
     first_ms: int | None = None
+    """A ``progress_ms`` that shows no commit; 0: there is none; None: before the first poll."""
 
     @property
     def lately(self) -> int:

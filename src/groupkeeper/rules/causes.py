@@ -34,21 +34,23 @@ class Pace(NamedTuple):
 
 
 class CauseFacts(NamedTuple):
-    """Facts about a partition of a group. ``is_held``: an open transaction begins at the group's position.
-    ``is_assigned``: to a member. ``is_read``: whether a member reads the topic, True if not known; a topic that no
-    member reads does not count in the group's status. ``has_open_start``: no offset is committed, and the log has
-    records. ``rate`` None: it was measured only once.
-    """
+    """Facts about a partition of a group."""
 
     waiting: int | None = None
+    """The number of offsets that wait; None: unknown."""
     is_leaderless: bool = False
     is_forbidden: bool = False
     is_held: bool = False
+    """Whether an open transaction holds back readers of committed records at the group's position."""
     is_assigned: bool = True
+    """Whether it is assigned to a member."""
     is_read: bool = True
+    """Whether a member reads the topic, True if not known. Topics that none reads don't count in the group's status."""
     is_out_of_range: bool = False
     has_open_start: bool = False
+    """Whether no offset is committed, and the log has records."""
     rate: Pace | None = None
+    """None: unknown, as after one measurement."""
 
 
 _FEW_S = 10

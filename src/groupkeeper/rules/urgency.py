@@ -56,32 +56,36 @@ PLACES = {each: place for place, each in enumerate(Urgency)}
 
 
 class UrgencyFacts(NamedTuple):
-    """Facts about a group that may need attention. Times are in ms, rates in records per second; None: not known.
-
-    Of the partition with the group's status: ``wait_ms``: how long its next record has waited; ``still_ms``: how long
-    its committed offset has not moved; ``reader``: the member that reads it. ``left_ms``: time until retention may
-    remove records before the group reads them; None also: it reads them in time. ``left_in``: the partition of these
-    records, "": not known. ``growth_per_s``: of the lag; ``catch_up_ms``: time until the lag is 0, None also: never.
-    ``kind``: one of ``TO_START``; any other text: members join the group. ``is_old``: no commit of the group was ever
-    observed. ``never_commits``: partitions with records have no committed offset. ``is_watched``: an alert on the group
-    fires. ``why``: the reason for its status, without a full stop.
-    """
+    """Facts about a group that may need attention. Times are in ms, rates in records per second."""
 
     status: Status
     members: int | None
+    """None: not known."""
     wait_ms: int | None = None
+    """How long the next record of the partition with the group's status has waited; None: not known."""
     left_ms: int | None = None
+    """Time until retention may remove records that are not read; None: not known, not soon, or read in time."""
     left_in: str = ""
+    """The partition of these records; empty: not known."""
     growth_per_s: float | None = None
+    """Of the lag; None: not known."""
     catch_up_ms: int | None = None
+    """Time until the lag is 0; None: not known, or never."""
     still_ms: int | None = None
+    """For how long the commit of that partition has not moved; None: not known."""
     reader: str = ""
+    """The member that reads that partition; empty: not known."""
     partitions: int = 0
     kind: str = ""
+    """One of ``TO_START``; any other text: members join the group."""
     is_old: bool = False
+    """Whether no commit of the group was ever observed."""
     never_commits: bool = False
+    """Whether partitions with records have no committed offset."""
     is_watched: bool = False
+    """Whether an alert on the group fires."""
     why: str = ""
+    """The reason for its status, without a full stop."""
 
     @property
     def grows(self) -> bool:
