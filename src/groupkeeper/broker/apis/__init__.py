@@ -4,6 +4,6 @@ A module has `async def handle(broker, call, request) -> response`, or `def repl
 when no request of the API waits except for replicas that lag: the response may be awaitable while
 `broker.answers_may_wait`. It may have `refuse(call, request, error) -> response` if the response has no top-level
 `error_code`. Where a module has several APIs, these names end with the one: `handle_create`, `refuse_create`. Modules
-that begin with `_` have code that several modules share. Keys and versions are in `groupkeeper.broker.api_table`, which
+that begin with `_` have code that several modules share. Keys are in `groupkeeper.broker.api_table`, which
 imports a module on first use; the rules of groups are in `groupkeeper.coordinator`.
 """
