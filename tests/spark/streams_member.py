@@ -22,9 +22,6 @@ PATIENT = dict.fromkeys(("socket.connection.setup.timeout.ms", "default.api.time
 """A busy machine is waited for."""
 LEAVES = -1
 NOT_READY = (14, 15, 16)
-WITH_NAMES = 9
-"""The last version of OffsetCommit whose topics have names."""
-
 NOTE = "note"
 """The metadata of commits."""
 
@@ -67,7 +64,7 @@ class StreamsMember:
             self.member_id,
             topics=[m.OffsetCommitRequestTopic(self._topic, partitions=parts)],
         )
-        answer = asyncio.run(self._ask(request, m.OffsetCommitResponse, WITH_NAMES))
+        answer = asyncio.run(self._ask(request, m.OffsetCommitResponse))
         codes = [part.error_code for each in answer.topics for part in each.partitions]
         assert codes == [0] * len(offsets)
 
@@ -94,12 +91,12 @@ class StreamsMember:
         async with Admin(self._servers, properties=PATIENT) as admin:
             (await admin.find_coordinators([self._group_id])).all()
 
-    async def _ask(self, request: Any, answer_type: type[A], max_version: int = 2**15) -> A:
+    async def _ask(self, request: Any, answer_type: type[A]) -> A:
         properties = {"client.id": self._client_id, **PATIENT}
         cluster = Cluster(parse_bootstrap_servers(self._servers), Settings.of_properties(properties), security_of({}))
         try:
             deadline = cluster.deadline("ask", PATIENCE_S * 1000)
             await cluster.connect(deadline)
-            return await cluster.ask_any(answer_type, request, deadline, max_version=max_version)
+            return await cluster.ask_any(answer_type, request, deadline)
         finally:
             await cluster.close()

@@ -13,7 +13,6 @@ from groupkeeper.client.peer import Peer, Request
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.topology import Node
-from groupkeeper.client.versions import ANY_VERSION
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -125,16 +124,14 @@ class Cluster:
         node = self.nodes.get(node_id)
         return None if node is None else self.peer(node)
 
-    async def ask_any(
-        self, answer_type: type[A], request: Request, deadline: Deadline, *, max_version: int = ANY_VERSION
-    ) -> A:
+    async def ask_any(self, answer_type: type[A], request: Request, deadline: Deadline) -> A:
         """Send a request to any broker; to another one after a failure, until the deadline. Raises as ``Peer.ask``."""
         backoff = self.backoff()
         last: errors.ClientError | None = None
         while True:
             peer = self._best_peer()
             try:
-                return await peer.ask(answer_type, request, deadline, max_version=max_version)
+                return await peer.ask(answer_type, request, deadline)
             except (errors.ConnectionFailed, errors.CallTimedOut) as error:
                 if last is None or not deadline.has_passed:
                     last = error

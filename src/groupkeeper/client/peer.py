@@ -24,7 +24,7 @@ from groupkeeper.client.opener import DIAGNOSIS_S, open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.topology import Node
-from groupkeeper.client.versions import ANY_VERSION, ask_versions, version_of
+from groupkeeper.client.versions import ask_versions, version_of
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -87,9 +87,7 @@ class Peer:
             return failure
         return type(failure)(f"{failure} (broker {self.node.id} advertises this address: see advertised.listeners)")
 
-    async def ask(
-        self, answer_type: type[A], request: Request, deadline: Deadline, *, max_version: int = ANY_VERSION
-    ) -> A:
+    async def ask(self, answer_type: type[A], request: Request, deadline: Deadline) -> A:
         """Send a request in the highest version that both sides support, and wait for the answer.
 
         The wait ends with request.timeout.ms or the deadline, whichever comes first. Raises ConnectionFailed,
@@ -103,7 +101,7 @@ class Peer:
         except ConnectionFailed as error:
             self.failures += 1
             raise self._explained(error) from error.__cause__
-        version = version_of(answer_type, connection.versions, max_version)
+        version = version_of(answer_type, connection.versions)
         message = request if isinstance(request, RootMessage) else request(version)
         timeout_s = self._settings.request_timeout_ms / 1000
         left_s = deadline.left_s()

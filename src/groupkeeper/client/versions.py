@@ -14,8 +14,11 @@ SOFTWARE_VERSION = "0.1.0"
 
 _UNSUPPORTED_VERSION = 35
 _METADATA = 3
-ANY_VERSION = 32767
 
+BELOW_NEWEST = {0: 12, 1: 12, 8: 9, 9: 9}
+"""The highest version that the client uses of an API, by key, where messages have newer ones: Produce, Fetch,
+OffsetCommit and OffsetFetch name topics by id from the next version on, and the client knows names.
+"""
 
 _RELEASES = {
     27: "2.8",
@@ -35,12 +38,10 @@ _RELEASES = {
 """The first Kafka release with an API version that the client supports, for APIs without an official tool's text."""
 
 
-def version_of(
-    message_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = ANY_VERSION
-) -> int:
-    """The highest version of an API that both sides support, at most ``max_version``; raises UnsupportedVersion."""
+def version_of(message_type: type[RootMessage], versions: dict[int, tuple[int, int]]) -> int:
+    """The highest version of an API that both sides support; raises UnsupportedVersion."""
     key = message_type.API_KEY
-    ours = (message_type.MIN_VERSION, min(message_type.MAX_VERSION, max_version))
+    ours = (message_type.MIN_VERSION, BELOW_NEWEST.get(key, message_type.MAX_VERSION))
     theirs = versions.get(key)
     since = f". Kafka has it from {_RELEASES[key]} on." if key in _RELEASES else ""
     if theirs is None:

@@ -180,7 +180,8 @@ async def test_a_group_of_the_early_consumer_protocol(old: Old) -> None:
         request = m.ConsumerGroupHeartbeatRequest(
             group_id="early", rebalance_timeout_ms=60000, subscribed_topic_names=[TOPIC], topic_partitions=[]
         )
-        answer = await peer.ask(m.ConsumerGroupHeartbeatResponse, request, Deadline("heartbeat", 10_000), max_version=0)
+        connection = await peer._connection(Deadline("heartbeat", 10_000))
+        answer = await connection.ask(request, 0, m.ConsumerGroupHeartbeatResponse, 10)
         assert answer.error_code == 0
         described = (await admin.describe_consumer_groups(["early"])).done["early"]
         assert described.group_type == GroupType.CONSUMER

@@ -253,10 +253,11 @@ async def test_unsupported_apis_are_named() -> None:
     async with peered(ScriptedBroker(ranges={"ListGroups": None})) as peer:
         with pytest.raises(UnsupportedVersion, match="The node does not support LIST_GROUPS"):
             await ask_listing(peer)
-    async with peered(ScriptedBroker(ranges={"ListGroups": (7, 9)})) as peer:
+    async with peered(ScriptedBroker(ranges={"ListGroups": (97, 99)})) as peer:
         with pytest.raises(UnsupportedVersion) as caught:
             await ask_listing(peer)
-        assert "LIST_GROUPS with version in range [0,5]. The supported range is [7,9]." in str(caught.value)
+        ours = f"[0,{m.ListGroupsRequest.MAX_VERSION}]"
+        assert f"LIST_GROUPS with version in range {ours}. The supported range is [97,99]." in str(caught.value)
 
 
 async def test_connections_are_shared_and_bounded() -> None:

@@ -230,12 +230,8 @@ async def _leave_one_by_one(
                 "The broker only supports LeaveGroup v2 or older, but we need v3 or newer to remove a static member "
                 "by its instance id."
             )
-        answer = await peer.ask(
-            m.LeaveGroupResponse,
-            m.LeaveGroupRequest(group_id=group_id, member_id=member.member_id),
-            deadline,
-            max_version=2,
-        )
+        request = m.LeaveGroupRequest(group_id=group_id, member_id=member.member_id)  # of version 2 or older
+        answer = await peer.ask(m.LeaveGroupResponse, request, deadline)
         if answer.error_code:
             raise error_for(answer.error_code)
 

@@ -22,7 +22,6 @@ from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchReq
 from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
 from groupkeeper.protocol.record_batch import has_whole_batch
 
-_LAST_VERSION_WITH_NAMES = 12
 _CONSUMER_REPLICA_ID = -1
 _BYTES_PER_REQUEST = 8 * 1024 * 1024
 """Total limit of the partitions of one request; a broker returns a larger batch, too, but alone."""
@@ -88,10 +87,7 @@ class LogFetch:
         Partitions missing in the result must be requested again. Raises the errors of ``Peer.ask``.
         """
         requested = self._with_room(offsets)
-        answer = await self._peer.ask(
-            FetchResponse, self._request(requested, offsets), self._deadline,
-            max_version=_LAST_VERSION_WITH_NAMES
-        )  # fmt: skip
+        answer = await self._peer.ask(FetchResponse, self._request(requested, offsets), self._deadline)
         if answer.error_code:
             return dict.fromkeys(requested, error_for(answer.error_code))
         answers = {

@@ -24,9 +24,6 @@ GROUPS_PER_FETCH = 400
 _GROUPS_PER_CHUNK = 200
 """Groups whose commits are retried together: few tasks, but still several chunks in flight at each broker."""
 
-_LAST_VERSION_WITH_NAMES = 9
-"""Last version of OffsetFetch and OffsetCommit with topic names: newer ones have topic ids."""
-
 COMMIT_RETRIES = COORDINATOR_RETRIES._replace(same_broker=COORDINATOR_RETRIES.same_broker | {27})
 """Also retries REBALANCE_IN_PROGRESS (27): a commit waits for the end of a rebalance."""
 
@@ -213,7 +210,7 @@ async def _fetch(
         asked_in = version
         return _fetch_request(version, wanted, require_stable)
 
-    answer = await peer.ask(m.OffsetFetchResponse, build, deadline, max_version=_LAST_VERSION_WITH_NAMES)
+    answer = await peer.ask(m.OffsetFetchResponse, build, deadline)
     results: dict[str, CommittedOffsets | Failure] = {}
     for group in answer.groups:
         if group.error_code:
@@ -327,7 +324,7 @@ async def _commit(
         group_id=group_id,
         topics=[m.OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
     )
-    answer = await peer.ask(m.OffsetCommitResponse, request, deadline, max_version=_LAST_VERSION_WITH_NAMES)
+    answer = await peer.ask(m.OffsetCommitResponse, request, deadline)
     codes = {
         (topic.name, partition.partition_index): partition.error_code
         for topic in answer.topics

@@ -11,7 +11,6 @@ from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 _ALL_IN_SYNC = -1
-_LAST_VERSION_WITH_NAMES = 12
 
 
 async def produce(cluster: Cluster, place: TopicPartition, batch: bytes, timeout_ms: int | None = None) -> int:
@@ -22,10 +21,7 @@ async def produce(cluster: Cluster, place: TopicPartition, batch: bytes, timeout
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
         data = [TopicProduceData(place.topic, partition_data=[PartitionProduceData(place.partition, batch)])]
         answer = await peer.ask(
-            ProduceResponse,
-            ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data),
-            deadline,
-            max_version=_LAST_VERSION_WITH_NAMES,
+            ProduceResponse, ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data), deadline
         )
         return {
             TopicPartition(topic.name, each.index): (

@@ -27,7 +27,6 @@ from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, TopicAutho
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import PartitionData
 
-_MAX_VERSION = 12  # the last one with names of topics; ids are of no use here
 _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_BYTES = 4 * 1024 * 1024
 _WAIT_MS = 500
@@ -184,7 +183,7 @@ class _LogReader:
     async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _FetchAnswer:
         shift = self._turn % len(keys)
         keys = keys[shift:] + keys[:shift]  # so that full partitions don't starve those after them
-        answer = await peer.ask(m.FetchResponse, self._request(keys), deadline, max_version=_MAX_VERSION)
+        answer = await peer.ask(m.FetchResponse, self._request(keys), deadline)
         if answer.error_code:
             raise SourceError(f"cluster {self._name}: {_reason(error_for(answer.error_code))}")
         found: list[tuple[Range, RecordSet]] = []
