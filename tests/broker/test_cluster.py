@@ -10,9 +10,9 @@ from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, TRANSACTION, Nodes, batch, code_of, produce
 from tests.patience import becomes
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.coordination.transaction_marker import Marker
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.describe_topic_partitions_request import TopicRequest

@@ -11,7 +11,7 @@ from tests.broker.nodes import placed as placed_at
 from tests.patience import becomes
 
 from groupkeeper.broker.shares import dead_letters
-from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.broker.shares.state_host import coordinator_key
 from groupkeeper.coordinator.share_partition.partition import DeadRecords
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m

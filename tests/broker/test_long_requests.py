@@ -16,8 +16,8 @@ from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.apis import list_groups, logs, offset_fetch
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.long_requests import _ARRAYS, in_parts
 from groupkeeper.broker.network.closing import CloseConnection
+from groupkeeper.broker.network.long_requests import _ARRAYS, in_parts
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, PolicyViolation, UnknownTopicOrPartition
 from groupkeeper.protocol.framing import decode_response, encode_request, encode_response, request_class, response_class

@@ -153,7 +153,7 @@ async def test_a_reassignment_waits_while_it_is_throttled(nodes: Nodes) -> None:
 async def test_a_throttled_reassignment_that_cannot_be_written_down_is_tried_again(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("groupkeeper.broker.cluster.RETRY_S", 0.02)
+    monkeypatch.setattr("groupkeeper.broker.cluster.nodes.RETRY_S", 0.02)
     await nodes.create("t", [1], follower_replication_throttled_replicas="0:2")
     await produce(await nodes(1), "t", b"a")
     await throttle(nodes, "1000")

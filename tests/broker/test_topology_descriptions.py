@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 from tests.unit.broker.peer import Denies, Peer
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.streams.description import asks_for_description

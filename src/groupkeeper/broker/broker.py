@@ -8,27 +8,28 @@ from asyncio import Lock, get_running_loop
 from contextlib import AsyncExitStack
 from logging import getLogger
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer
-from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC, GroupRuntime
-from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
-from groupkeeper.broker.features import FeatureLevels
+from groupkeeper.broker.cluster.outages import Outages
+from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC, GroupHost
+from groupkeeper.broker.coordination.transaction_host import TRANSACTIONS_TOPIC, TransactionHost
 from groupkeeper.broker.log.cleaner import LogCleaner
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint, given_port, listeners_of
 from groupkeeper.broker.network.server import Server
-from groupkeeper.broker.outages import Outages
 from groupkeeper.broker.placement.placements import JOURNAL, Placements
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.settings.catalog import unknown_text
 from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
+from groupkeeper.broker.settings.features import FeatureLevels
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
 from groupkeeper.broker.settings.names import is_plug_in
 from groupkeeper.broker.settings.of_nodes import give_to_nodes, taken_out
-from groupkeeper.broker.settings.table import InvalidSetting, property_text
-from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime
+from groupkeeper.broker.settings.table import property_text
+from groupkeeper.broker.shares.state_host import SHARE_STATE_TOPIC, ShareStateHost
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import KafkaError
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.api_table import Api
     from groupkeeper.broker.call import Call
-    from groupkeeper.broker.faults import Faults
+    from groupkeeper.broker.faults.injected import Faults
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.network.connection import Connection
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
@@ -186,7 +187,7 @@ class Broker(Outages):
             if len(self.fronts) > 1:
                 self.topics.on_created(self._topic_created)
                 self.topics.on_changed(self._topic_created)
-            self.share_states = ShareStateRuntime(self)
+            self.share_states = ShareStateHost(self)
             opened.push_async_callback(self.share_states.stop)
             await self.share_states.start()
             self.group_configs = GroupConfigs(self._directory, self.config)
@@ -195,13 +196,13 @@ class Broker(Outages):
             self.client_metrics = ClientMetrics(self._directory)
             opened.callback(self.client_metrics.close)
             self.client_metrics.load()
-            self.groups = GroupRuntime(self, self.share_states.perform)
+            self.groups = GroupHost(self, self.share_states.perform)
             opened.push_async_callback(self.groups.stop)
             await self.groups.start()
-            self.transactions = TransactionRuntime(self, self.groups)
+            self.transactions = TransactionHost(self, self.groups)
             opened.push_async_callback(self.transactions.stop)
             await self.transactions.start()
-            self.cleaner = LogCleaner(self, self.files, self._is_being_read)
+            self.cleaner = LogCleaner(self.topics, self.config, self.files, self.now_ms, self._is_being_read)
             opened.push_async_callback(self.cleaner.stop)
             self.cleaner.start()
             self.dynamic_config.on_changed(self._take_settings)
@@ -221,7 +222,7 @@ class Broker(Outages):
             endpoint = await self.metrics.serve(self.config.groupkeeper_metrics_port)
             opened.push_async_callback(endpoint.close)
         if self.config.groupkeeper_control_port:
-            from groupkeeper.broker.control import ControlEndpoint
+            from groupkeeper.broker.cluster.control import ControlEndpoint
 
             control = ControlEndpoint(self)
             await control.open(self.config.groupkeeper_control_port)
@@ -401,7 +402,7 @@ class Broker(Outages):
     def faults(self) -> Faults:
         """The injected faults: docs/testing.md."""
         if self._faults is None:
-            from groupkeeper.broker.faults import Faults
+            from groupkeeper.broker.faults.injected import Faults
 
             self._faults = Faults(self)
         return self._faults
@@ -445,7 +446,7 @@ class Broker(Outages):
 
     def create_automatically(self, name: str, mutations: Mutations) -> None:
         """Creates a topic with the broker's default number of partitions, or logs why it can't."""
-        hosts: dict[str, GroupRuntime | TransactionRuntime | ShareStateRuntime] = {
+        hosts: dict[str, GroupHost | TransactionHost | ShareStateHost] = {
             OFFSETS_TOPIC: self.groups,
             TRANSACTIONS_TOPIC: self.transactions,
             SHARE_STATE_TOPIC: self.share_states,

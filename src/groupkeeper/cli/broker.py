@@ -10,8 +10,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.open_files import raise_descriptor_limit
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, build_words

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from groupkeeper.broker.authorizer import Authorizer
-    from groupkeeper.broker.faults import Faults
+    from groupkeeper.broker.faults.injected import Faults
 
 
 class BackgroundBroker:

@@ -8,7 +8,7 @@ from tests.broker.conftest import Start
 from tests.broker.nodes import Nodes, code_of, produce
 from tests.broker.test_in_sync import placed
 
-from groupkeeper.broker import outages
+from groupkeeper.broker.cluster import outages
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.placement.placements import Key
 from groupkeeper.protocol.errors import KafkaStorageError

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.broker.conftest import Connect, Start
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.network.held_bytes import HeldBytes
 from groupkeeper.broker.network.rated_log import RatedLog
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.record_batch import Record, write_batch
 

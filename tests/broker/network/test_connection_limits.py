@@ -10,9 +10,9 @@ import pytest
 from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.test_cluster_apis import part
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 

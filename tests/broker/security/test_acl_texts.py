@@ -4,11 +4,11 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.security.acl_texts import acls_of
 from groupkeeper.broker.security.acls import Acl
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.testing.background import BackgroundBroker
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4

@@ -21,8 +21,8 @@ from tests.broker.security.logins import log_in
 from tests.broker.started import Begin
 from tests.broker.test_cluster_apis import part
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol import messages as m
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

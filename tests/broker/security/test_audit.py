@@ -16,9 +16,9 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ResourceType as ResourceType_
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.testing.background import BackgroundBroker
 
 USERS = {"alice": "alice-secret"}

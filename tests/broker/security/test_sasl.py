@@ -8,9 +8,9 @@ import pytest
 from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import handshake, log_in, log_in_by_scram, plain, token
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.security.sasl import USERS_MECHANISMS
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request

@@ -11,8 +11,8 @@ from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import log_in
 from tests.unit.client.certificates import Certified, certified, trust_pkcs12
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import TlsFailed
 from groupkeeper.protocol import messages as m

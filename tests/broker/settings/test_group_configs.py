@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.group_overrides import JOURNAL, GroupConfig
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig

@@ -10,8 +10,8 @@ from tests.broker.held import log_of
 from tests.broker.nodes import Nodes
 from tests.broker.settings.test_dynamic_configs import alter
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest
 

@@ -15,7 +15,7 @@ import pytest
 from tests.differential.wire import Connection, Pool
 from tests.patience import until
 
-from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.broker.shares.state_host import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import incremental_alter_configs_request as configuring

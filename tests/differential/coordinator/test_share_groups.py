@@ -14,7 +14,7 @@ from tests.differential.pair import take_steps
 from tests.differential.wire import Pool
 from tests.patience import until
 
-from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.broker.shares.state_host import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as altering

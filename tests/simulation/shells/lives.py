@@ -20,8 +20,8 @@ from tests.simulation.shells.truth import PRODUCERS, SHARES, UNCERTAIN, Truth
 from tests.simulation.shells.virtual import DeafServer, SimulatedBroker, VirtualLoop, run_life
 from tests.unit.broker.peer import Peer
 
-from groupkeeper.broker.coordination.group_shard import Shard
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.base_error import InvalidSetting
+from groupkeeper.broker.coordination.group_shard import GroupShard
 from groupkeeper.broker.shares.leader import SharePartitions
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration
 from groupkeeper.coordinator.share_partition.acquire import Span
@@ -241,16 +241,16 @@ class Life:
             case 2:
                 broker.skew_ms += chance.choice((-3_600_000, -1_000, 1_000, 3_600_000))
             case 3:
-                runtime: Any = chance.choice((broker.groups, broker.transactions))
-                if runtime.shards:
-                    partition = chance.randrange(len(runtime.shards))
-                    runtime.resign(partition)
+                host: Any = chance.choice((broker.groups, broker.transactions))
+                if host.shards:
+                    partition = chance.randrange(len(host.shards))
+                    host.resign(partition)
                     longest_s = chance.choice((2, 2, 20))
-                    asyncio.get_running_loop().call_later(chance.uniform(0, longest_s), runtime.elect, partition)
+                    asyncio.get_running_loop().call_later(chance.uniform(0, longest_s), host.elect, partition)
             case 4:
-                runtime = chance.choice((broker.groups, broker.transactions, broker.share_states))
-                if runtime.shards:
-                    _fail_once(chance.choice(runtime.shards).coordinator, "replay", comes_late=chance.random() < 0.5)
+                host = chance.choice((broker.groups, broker.transactions, broker.share_states))
+                if host.shards:
+                    _fail_once(chance.choice(host.shards).coordinator, "replay", comes_late=chance.random() < 0.5)
             case _:
                 if broker.groups.shards:
                     _fail_once(chance.choice(broker.groups.shards).coordinator, "expire", comes_late=False)
@@ -340,8 +340,8 @@ class Life:
         self._end_faults()
         broker = self.broker
         await asyncio.sleep(CALM_S)
-        for runtime in (broker.groups, broker.transactions, broker.share_states):
-            for shard in runtime.shards:
+        for host in (broker.groups, broker.transactions, broker.share_states):
+            for shard in host.shards:
                 _require(shard.is_active, f"{shard.log!r} has no coordinator: {shard.failure}")
         for number in range(PRODUCERS):  # a transaction that a clock set back has kept open is aborted
             await self.peer.ask(m.InitProducerIdRequest(f"producer-{number}", 10_000, -1, -1), 4)
@@ -403,14 +403,14 @@ class Life:
     def _end_faults(self) -> None:
         """Those that were injected and not met yet, too."""
         self.disk.trouble = 0
-        for runtime in (self.broker.groups, self.broker.transactions, self.broker.share_states):
-            for shard in runtime.shards:
+        for host in (self.broker.groups, self.broker.transactions, self.broker.share_states):
+            for shard in host.shards:
                 for name in ("replay", "expire"):
                     vars(shard.coordinator).pop(name, None)
 
-    async def _compare(self, shard: Shard) -> None:
+    async def _compare(self, shard: GroupShard) -> None:
         groups = self.broker.groups
-        fresh = Shard(shard.log, groups.settings, self.broker.now_ms, groups.meters)
+        fresh = GroupShard(shard.log, groups.settings, self.broker.now_ms, groups.meters)
         await fresh.load()
         for name in ("_committed", "_pending"):
             kept, read = (getattr(one.coordinator.state.offsets, name) for one in (shard, fresh))
@@ -478,8 +478,8 @@ async def _live(
             broker.topics.create("t", 1, {})
             broker.topics.create("shared", SHARES, {})
             broker.topics.create(TOPIC, 1, {})
-            for runtime in (broker.groups, broker.transactions, broker.share_states):
-                runtime.ensure_topic()
+            for host in (broker.groups, broker.transactions, broker.share_states):
+                host.ensure_topic()
             life.check_expiration_passes()
             await life.begin_idle_producers()
             await life.peer.stable_member("sleeper")

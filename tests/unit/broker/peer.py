@@ -5,10 +5,9 @@ from typing import Any
 
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.call import Call
+from groupkeeper.broker.call import Call, Identity
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.network.connection import Connection
-from groupkeeper.broker.security.identity import Identity
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.primitives import RootMessage

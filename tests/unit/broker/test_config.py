@@ -2,11 +2,12 @@ from math import inf
 
 import pytest
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig, OffsetReset
 from groupkeeper.broker.settings.group_settings import BOUNDED
-from groupkeeper.broker.settings.table import InvalidSetting, property_text
+from groupkeeper.broker.settings.table import property_text
 from groupkeeper.broker.settings.topic import TopicConfig
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint

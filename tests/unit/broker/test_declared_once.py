@@ -45,7 +45,7 @@ from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.described import describe_broker, describe_group
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.group_settings import coordinator_settings
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.coordinator.coordinator import Coordinator
 from tools.broker_settings import document
 
@@ -101,7 +101,7 @@ from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.described import describe_broker, describe_topic
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS, DynamicConfig
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import StorageDirectory
 from tools.broker_settings import document

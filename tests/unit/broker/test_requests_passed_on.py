@@ -11,7 +11,7 @@ from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.coordination.runtime import GroupRuntime
+from groupkeeper.broker.coordination.group_host import GroupHost
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import decode, encode
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
@@ -32,7 +32,7 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The requests that have reached coordinators."""
     heard: list[Any] = []
 
-    class Heard(GroupRuntime):
+    class Heard(GroupHost):
         def reply(self, group_id: str, request: Message, call: Call) -> Message:
             heard.append(request)
             return super().reply(group_id, request, call)
@@ -41,7 +41,7 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             heard.append(request)
             return super().ask(group_id, request, call)
 
-    monkeypatch.setattr("groupkeeper.broker.broker.GroupRuntime", Heard)
+    monkeypatch.setattr("groupkeeper.broker.broker.GroupHost", Heard)
     return heard
 
 
@@ -179,15 +179,15 @@ async def test_a_request_about_groups(passed_on: list[Any], kind: type[RootMessa
 
 
 async def test_a_coordinator_that_is_asked_for_one_group_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ask_each` gets the answer about one group by `GroupRuntime.reply`, about several by `ask`."""
+    """`ask_each` gets the answer about one group by `GroupHost.reply`, about several by `ask`."""
     directly: list[Message] = []
 
-    class Heard(GroupRuntime):
+    class Heard(GroupHost):
         def reply(self, group_id: str, request: Message, call: Call) -> Message:
             directly.append(request)
             return super().reply(group_id, request, call)
 
-    monkeypatch.setattr("groupkeeper.broker.broker.GroupRuntime", Heard)
+    monkeypatch.setattr("groupkeeper.broker.broker.GroupHost", Heard)
     async with Broker(properties={"group.initial.rebalance.delay.ms": 0}) as broker:
         peer = _peer(broker)
         groups = broker.groups

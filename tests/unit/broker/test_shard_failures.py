@@ -14,12 +14,12 @@ from tests.patience import becomes
 from tests.unit.broker.peer import FailingLog, Peer, fail
 
 from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.group_shard import _first_pass
-from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
-from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
-from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
+from groupkeeper.broker.coordination.shard_host import Shard, pause_s
+from groupkeeper.broker.coordination.transaction_host import TRANSACTIONS_TOPIC
 from groupkeeper.broker.shares.leader import LedPartition
-from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC
+from groupkeeper.broker.shares.state_host import SHARE_STATE_TOPIC
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Span
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
@@ -74,7 +74,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
         yield one
 
 
-def is_active(shard: HostedShard[Any]) -> bool:
+def is_active(shard: Shard[Any]) -> bool:
     return shard.failure is None and not shard.is_loading
 
 
@@ -186,15 +186,15 @@ async def test_what_could_not_be_loaded_is_loaded_again(
         key = SharePartitionKey("g", topic.topic_id, 0)
         await broker.share_states.ready(key)
         broker.share_states.initialize(key, 1, 42)
-        for runtime, name in ((broker.groups, "g"), (broker.transactions, "x")):
-            log = runtime.shard_of(name).log
+        for host, name in ((broker.groups, "g"), (broker.transactions, "x")):
+            log = host.shard_of(name).log
             raised = fail(log, "records", error, times=2)
-            runtime.resign(runtime.partition_of(name))
-            runtime.elect(runtime.partition_of(name))
-            await becomes(lambda shards=runtime.shards: any(one.failure for one in shards))  # type: ignore[misc]
+            host.resign(host.partition_of(name))
+            host.elect(host.partition_of(name))
+            await becomes(lambda shards=host.shards: any(one.failure for one in shards))  # type: ignore[misc]
             with pytest.raises(NotCoordinator):
-                runtime.shard_of(name).require_active()
-            await becomes(lambda shards=runtime.shards: all(map(is_active, shards)))  # type: ignore[misc]
+                host.shard_of(name).require_active()
+            await becomes(lambda shards=host.shards: all(map(is_active, shards)))  # type: ignore[misc]
             assert len(raised) == 2
         raised = fail(broker.share_states.shards[0].log, "records", error)
         broker.share_states.restart(0)
@@ -399,7 +399,7 @@ async def test_a_pass_that_raises_costs_nobody_a_turn(broker: Broker) -> None:
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
 
-    def fail(shard: HostedShard[Any]) -> None:
+    def fail(shard: Shard[Any]) -> None:
         seen.append(shard.log.index)
         raise RuntimeError
 

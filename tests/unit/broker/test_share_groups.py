@@ -11,9 +11,9 @@ from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.coordination.group_shard import Shard
+from groupkeeper.broker.coordination.group_shard import GroupShard
 from groupkeeper.broker.meters import GroupMeters
-from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, coordinator_key
+from groupkeeper.broker.shares.state_host import SHARE_STATE_TOPIC, coordinator_key
 from groupkeeper.broker.shares.state_shard import ShareStateShard
 from groupkeeper.coordinator.kernel.result import Work
 from groupkeeper.coordinator.share.group import ShareGroup
@@ -148,7 +148,7 @@ async def test_topics_that_are_deleted_while_their_share_state_is_loaded(peer: P
         assert not first.coordinator.states
         assert not again.coordinator.states
     log = peer.broker.groups.shard_of("g").log
-    one = Shard(log, peer.broker.groups.settings, peer.broker.now_ms, GroupMeters())
+    one = GroupShard(log, peer.broker.groups.settings, peer.broker.now_ms, GroupMeters())
     one.remove_topics({"t": topic.topic_id})
     await one.load()
     group = one.coordinator.state.groups["g"]

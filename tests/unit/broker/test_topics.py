@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.log.topics import RECOVERY_POINTS, START_OFFSETS, Topics
 from groupkeeper.broker.placement.placements import Placements
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.broker.storage.open_files import OpenFiles

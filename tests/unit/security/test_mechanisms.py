@@ -7,11 +7,11 @@ from weakref import WeakValueDictionary
 
 import pytest
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.security import sasl as brokers
 from groupkeeper.broker.security.conversation import LoginRefused
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.client.admin.resources.access_types import ScramMechanism
 from groupkeeper.client.security import sasl as clients
 from groupkeeper.client.security.transport import Security

@@ -30,7 +30,7 @@ def may_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> b
 
 
 def reply_of(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
-    """As `ask`, by `GroupRuntime.reply`, which waits for nothing."""
+    """As `ask`, by `GroupHost.reply`, which waits for nothing."""
     if not may(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return broker.groups.reply(group_id, request, call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.features import finalized_features, supported_features
+from groupkeeper.broker.settings.features import finalized_features, supported_features
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, RebootstrapRequired
 

@@ -6,7 +6,7 @@ from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.quotas.entities import CLIENT_ID, IP, USER, Component, Entity
 from groupkeeper.coordinator.kernel.failures import own_message
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.settings.catalog import broker_setting
 from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.described import (
@@ -23,7 +24,7 @@ from groupkeeper.broker.settings.described import (
     describe_topic,
 )
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
-from groupkeeper.broker.settings.table import InvalidSetting, SettingsTable
+from groupkeeper.broker.settings.table import SettingsTable
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
-from groupkeeper.broker.security.identity import ANONYMOUS
+from groupkeeper.broker.call import ANONYMOUS
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 

@@ -8,10 +8,10 @@ from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.coordination.runtime import GroupRuntime
-from groupkeeper.broker.coordination.transactions import TransactionRuntime
+from groupkeeper.broker.coordination.group_host import GroupHost
+from groupkeeper.broker.coordination.transaction_host import TransactionHost
 from groupkeeper.broker.placement.placement import NO_LEADER
-from groupkeeper.broker.shares.state import ShareStateRuntime
+from groupkeeper.broker.shares.state_host import ShareStateHost
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -47,11 +47,11 @@ def refuse(call: Call, request: FindCoordinatorRequest, error: KafkaError) -> Fi
 def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     try:
         _check(broker, call, key_type, key)
-        runtime = _runtime(broker, key_type)
-        if not runtime.ensure_topic():
+        host = _shard_host(broker, key_type)
+        if not host.ensure_topic():
             # The topic now exists for the next request.
             raise errors.CoordinatorNotAvailable
-        shard = runtime.shards[runtime.partition_of(key)]
+        shard = host.shards[host.partition_of(key)]
         at = shard.log.placement
         known = at.known_to(call.node)
         if known.leader == NO_LEADER or (known is at and shard.has_resigned):
@@ -62,7 +62,7 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     return Coordinator(key, node.node_id, node.host, node.port, 0, "")
 
 
-def _runtime(broker: Broker, key_type: int) -> GroupRuntime | TransactionRuntime | ShareStateRuntime:
+def _shard_host(broker: Broker, key_type: int) -> GroupHost | TransactionHost | ShareStateHost:
     if key_type == _GROUP:
         return broker.groups
     return broker.share_states if key_type == _SHARE else broker.transactions

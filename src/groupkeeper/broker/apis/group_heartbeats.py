@@ -20,7 +20,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.epochs.checks import check_texts
 from groupkeeper.coordinator.streams.topology import MissingTopic, StatusCode
 from groupkeeper.protocol import errors

@@ -8,7 +8,7 @@ from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.views import LOOKED_FOR
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress

@@ -16,7 +16,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.topics import Topic
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError

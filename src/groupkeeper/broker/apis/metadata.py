@@ -13,7 +13,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError

@@ -8,7 +8,7 @@ from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.features import METADATA_VERSION, finalized_features
+from groupkeeper.broker.settings.features import METADATA_VERSION, finalized_features
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRequest, UnregisterControllerRequest
 from groupkeeper.protocol.primitives import RootMessage

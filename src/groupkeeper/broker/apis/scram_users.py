@@ -6,9 +6,9 @@ from collections import Counter
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.features import METADATA_VERSION, SCRAM_SINCE, feature_level
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.security.scram import MAX_ITERATIONS, Credential, credential_of
+from groupkeeper.broker.settings.features import METADATA_VERSION, SCRAM_SINCE, feature_level
 from groupkeeper.coordinator.kernel.failures import own_message
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m

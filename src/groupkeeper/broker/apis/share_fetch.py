@@ -11,8 +11,8 @@ from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.features import feature_level
-from groupkeeper.broker.long_requests import each_in_turns, in_turns
+from groupkeeper.broker.network.long_requests import each_in_turns, in_turns
+from groupkeeper.broker.settings.features import feature_level
 from groupkeeper.broker.shares.fetch import WantedRecords, fetch
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType

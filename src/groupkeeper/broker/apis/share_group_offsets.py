@@ -13,7 +13,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topics import Topic
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share_state.state import UNKNOWN_COUNT, UNKNOWN_OFFSET, SharePartitionKey
 from groupkeeper.protocol import errors

@@ -11,7 +11,7 @@ from groupkeeper.broker.apis._groups import without_share_groups
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.shares.state import ShareStateRuntime, coordinator_key
+from groupkeeper.broker.shares.state_host import ShareStateHost, coordinator_key
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.protocol import errors
@@ -32,7 +32,7 @@ class StateApi(NamedTuple):
     response: Callable[..., RootMessage]
     topic: Callable[..., Any]
     partition: Callable[..., Any]
-    operate: Callable[[ShareStateRuntime, SharePartitionKey, Any], dict[str, Any]]
+    operate: Callable[[ShareStateHost, SharePartitionKey, Any], dict[str, Any]]
 
 
 async def handle(broker: Broker, call: Call, request: Any) -> RootMessage:
@@ -60,7 +60,7 @@ async def handle(broker: Broker, call: Call, request: Any) -> RootMessage:
     return api.response(results)
 
 
-def _refusal(states: ShareStateRuntime, key: SharePartitionKey, node: int) -> errors.KafkaError | None:
+def _refusal(states: ShareStateHost, key: SharePartitionKey, node: int) -> errors.KafkaError | None:
     try:
         states.shard_for_request(coordinator_key(key), node)  # FindCoordinator creates the topic
     except errors.KafkaError as error:
@@ -84,12 +84,12 @@ def _result(api: StateApi, partition: int, done: dict[str, Any] | errors.KafkaEr
     return api.partition(partition, **done)
 
 
-def _initialize(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[str, Any]:
+def _initialize(states: ShareStateHost, key: SharePartitionKey, data: Any) -> dict[str, Any]:
     states.initialize(key, data.state_epoch, data.start_offset)
     return {}
 
 
-def _read(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[str, Any]:
+def _read(states: ShareStateHost, key: SharePartitionKey, data: Any) -> dict[str, Any]:
     state = states.read(key, data.leader_epoch)
     return {
         "state_epoch": state.state_epoch,
@@ -98,7 +98,7 @@ def _read(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[
     }
 
 
-def _write(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[str, Any]:
+def _write(states: ShareStateHost, key: SharePartitionKey, data: Any) -> dict[str, Any]:
     batches = tuple(
         StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
         for one in data.state_batches
@@ -108,12 +108,12 @@ def _write(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict
     return {}
 
 
-def _delete(states: ShareStateRuntime, key: SharePartitionKey, _: Any) -> dict[str, Any]:
+def _delete(states: ShareStateHost, key: SharePartitionKey, _: Any) -> dict[str, Any]:
     states.delete(key)
     return {}
 
 
-def _summarize(states: ShareStateRuntime, key: SharePartitionKey, _: Any) -> dict[str, Any]:
+def _summarize(states: ShareStateHost, key: SharePartitionKey, _: Any) -> dict[str, Any]:
     """The state's summary, without fencing the leader."""
     state = states.summary(key)
     return {

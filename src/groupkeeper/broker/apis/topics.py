@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.placement.placements import Placements, Replicas
 from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.broker.settings.described import source_of
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.protocol import errors

@@ -6,7 +6,7 @@ from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.features import METADATA_VERSION, finalized_features, supported_features
+from groupkeeper.broker.settings.features import METADATA_VERSION, finalized_features, supported_features
 from groupkeeper.protocol.errors import InvalidUpdateVersion, KafkaError
 from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from groupkeeper.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse

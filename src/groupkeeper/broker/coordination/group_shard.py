@@ -7,7 +7,7 @@ from logging import getLogger
 from time import perf_counter_ns
 from typing import ClassVar, Final
 
-from groupkeeper.broker.coordination.shard_host import HostedShard
+from groupkeeper.broker.coordination.shard_host import Shard
 from groupkeeper.broker.coordination.shard_log import CODECS
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.coordination.topics_view import match_topics
@@ -45,7 +45,7 @@ _GOLDEN_RATIO = 0.618034
 _NOTHING: Final = -1
 
 
-class Shard(HostedShard["Record"]):
+class GroupShard(Shard["Record"]):
     """The coordinator of one partition of `__consumer_offsets`, driven as in `groupkeeper.coordinator.kernel.result`.
 
     Everything from reading the state to changing it is one plain call, so operations never interleave; appends reach

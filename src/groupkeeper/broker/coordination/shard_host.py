@@ -51,7 +51,7 @@ _EXPECTED = (MalformedMessage, KafkaError, OSError)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class HostedShard(Generic[R]):
+class Shard(Generic[R]):
     """Base of coordinators' drivers: ties the coordinator of one partition to its log.
 
     Attributes:
@@ -258,7 +258,7 @@ class HostedShard(Generic[R]):
                 return
             del self._removed_topics[0]
 
-    def take_over(self, other: HostedShard[R]) -> None:
+    def take_over(self, other: Shard[R]) -> None:
         """Takes over the unfinished work of an earlier instance for the partition."""
         self._removed_topics += other._removed_topics
         self._remove_topics()
@@ -274,7 +274,7 @@ class FailStop:
 
     __slots__ = ("_shard",)
 
-    def __init__(self, shard: HostedShard[Any]) -> None:
+    def __init__(self, shard: Shard[Any]) -> None:
         self._shard = shard
 
     def __enter__(self) -> None:
@@ -289,7 +289,7 @@ class FailStop:
         return True
 
 
-S = TypeVar("S", bound="HostedShard[Any]")
+S = TypeVar("S", bound="Shard[Any]")
 T = TypeVar("T")
 
 

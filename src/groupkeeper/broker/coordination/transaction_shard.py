@@ -8,7 +8,7 @@ from logging import DEBUG, WARNING, getLogger
 from typing import Protocol
 
 from groupkeeper.broker.coordination.pending_replication import PendingReplication
-from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
+from groupkeeper.broker.coordination.shard_host import Shard, pause_s
 from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
@@ -52,7 +52,7 @@ _MissingMarkers = dict[TopicPartition, PendingReplication | None]
 """The partitions of an ending transaction that need a marker (None), or whose marker in-sync replicas still lack."""
 
 
-class TransactionShard(HostedShard["TransactionRecord"]):
+class TransactionShard(Shard["TransactionRecord"]):
     """The coordinator of one partition of `__transaction_state`, driven as described in
     `groupkeeper.coordinator.transactions.result`.
 

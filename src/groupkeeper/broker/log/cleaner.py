@@ -16,7 +16,6 @@ from groupkeeper.broker.log.segment import file_name
 from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS
 from groupkeeper.broker.storage.directory import sync_file
-from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record_batch import CorruptRecord
 
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.compaction import Cleaned
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.segment import Segment
-    from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.node import Node
+    from groupkeeper.broker.log.topics import Topic, Topics
+    from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.storage.open_files import OpenFiles
 
 _log = getLogger("groupkeeper.broker")
@@ -56,12 +55,21 @@ class LogCleaner:
         given_up: logs that are not compacted until the next start; Kafka calls them uncleanable.
     """
 
-    def __init__(self, broker: Node, files: OpenFiles, is_being_read: Callable[[PartitionLog], bool]) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        config: Config,
+        files: OpenFiles,
+        now_ms: Callable[[], int],
+        is_being_read: Callable[[PartitionLog], bool],
+    ) -> None:
         """`is_being_read`: whether a coordinator is reading a log piece by piece."""
-        self._broker = broker
+        self._topics = topics
+        self._config = config
         self._files = files
+        self._now_ms = now_ms
         self._is_being_read = is_being_read
-        self._cleaned = OffsetCheckpoint(os.path.join(broker.storage_path, CLEANED_OFFSETS))
+        self._cleaned = topics.checkpoint(CLEANED_OFFSETS)
         self.failures = 0
         self.given_up: set[PartitionLog] = set()
         self._waiting_files: list[tuple[int, str]] = []
@@ -70,7 +78,7 @@ class LogCleaner:
 
     def start(self) -> None:
         """Starts cleaning in the background."""
-        self._broker.topics.on_deleted(self._forget)
+        self._topics.on_deleted(self._forget)
         self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def stop(self) -> None:
@@ -80,25 +88,24 @@ class LogCleaner:
             await asyncio.wait([self._task])
 
     async def _work(self) -> None:
-        config = self._broker.config
-        retention_ms = self._broker.now_ms() + config.log_initial_task_delay_ms
-        expiration_ms = self._broker.now_ms()
-        sync_ms = self._broker.now_ms() + config.log_flush_offset_checkpoint_interval_ms
+        retention_ms = self._now_ms() + self._config.log_initial_task_delay_ms
+        expiration_ms = self._now_ms()
+        sync_ms = self._now_ms() + self._config.log_flush_offset_checkpoint_interval_ms
         while True:
             await asyncio.sleep(self._pause_ms() / 1000)
             try:
-                now_ms = self._broker.now_ms()
+                now_ms = self._now_ms()
                 if now_ms >= retention_ms:
-                    retention_ms = now_ms + config.log_retention_check_interval_ms
+                    retention_ms = now_ms + self._config.log_retention_check_interval_ms
                     await self.delete_old(now_ms)
                 if now_ms >= expiration_ms:
-                    expiration_ms = now_ms + config.producer_id_expiration_check_interval_ms
+                    expiration_ms = now_ms + self._config.producer_id_expiration_check_interval_ms
                     async for log in self._logs():
                         log.producers.expire(now_ms)
                 if now_ms >= sync_ms:
-                    sync_ms = now_ms + config.log_flush_offset_checkpoint_interval_ms
+                    sync_ms = now_ms + self._config.log_flush_offset_checkpoint_interval_ms
                     await self.sync()
-                if config.log_cleaner_enable:
+                if self._config.log_cleaner_enable:
                     await self.compact(now_ms)
                 await self._remove_retired(now_ms)
                 self.failures = 0
@@ -108,12 +115,11 @@ class LogCleaner:
 
     def _pause_ms(self) -> int:
         """Milliseconds until the next round: the shortest interval of all work, doubled for each failure in a row."""
-        config = self._broker.config
         often_ms = (
-            config.log_cleaner_backoff_ms,
-            config.log_retention_check_interval_ms,
-            config.producer_id_expiration_check_interval_ms,
-            config.log_flush_offset_checkpoint_interval_ms,
+            self._config.log_cleaner_backoff_ms,
+            self._config.log_retention_check_interval_ms,
+            self._config.producer_id_expiration_check_interval_ms,
+            self._config.log_flush_offset_checkpoint_interval_ms,
         )
         pause_ms = max(min(often_ms), _LEAST_PAUSE_MS)
         return min(pause_ms << min(self.failures, _MOST_DOUBLINGS), max(pause_ms, _LONGEST_PAUSE_MS))
@@ -129,7 +135,7 @@ class LogCleaner:
                     total += _delete_old(log, now_ms)
         if total:
             with _logged("cannot write the log start offsets"):  # else they follow from the remaining segments
-                await self._broker.topics.write_start_offsets()
+                await self._topics.write_start_offsets()
         return total
 
     async def _remove_retired(self, now_ms: int) -> None:
@@ -151,9 +157,9 @@ class LogCleaner:
                 with _logged(f"cannot write the closed segments of {log!r}"):
                     await asyncio.to_thread(log.sync)
         with _logged("cannot write the log start offsets"):
-            await self._broker.topics.write_start_offsets()
+            await self._topics.write_start_offsets()
         with _logged("cannot write the recovery points"):
-            await self._broker.topics.write_recovery_points()
+            await self._topics.write_recovery_points()
 
     # ------------------------------------------------------------------ compaction
 
@@ -168,7 +174,7 @@ class LogCleaner:
 
     async def _compact_if_worth(self, log: PartitionLog, now_ms: int) -> bool:
         cleaned = self._cleaned.offsets.get((log.topic, log.index), 0)
-        least_bytes = self._broker.config.groupkeeper_internal_topics_roll_bytes
+        least_bytes = self._config.groupkeeper_internal_topics_roll_bytes
         try:
             if self._is_busy(log):
                 return False
@@ -189,7 +195,7 @@ class LogCleaner:
             _log.error(text, log, str(error) or type(error).__name__, exc_info=unexpected)
             self.given_up.add(log)
             return False
-        if end_offset is None or self._broker.topics.partition(log.topic, log.index) is not log:
+        if end_offset is None or self._topics.partition(log.topic, log.index) is not log:
             return False
         with _logged("cannot write the offsets up to which logs are compacted"):
             await self._cleaned.replace_aside({**self._cleaned.offsets, (log.topic, log.index): end_offset})
@@ -204,7 +210,7 @@ class LogCleaner:
             dirty_offset=dirty.dirty_offset,
             end_offset=dirty.end_offset,
             now_ms=now_ms,
-            max_keys=max(self._broker.config.log_cleaner_dedupe_buffer_size // _BYTES_PER_KEY, 1),
+            max_keys=max(self._config.log_cleaner_dedupe_buffer_size // _BYTES_PER_KEY, 1),
             files=self._files,
         )
         await _in_turns(compaction.survey_keys())
@@ -244,8 +250,8 @@ class LogCleaner:
     async def _logs(self) -> AsyncIterator[PartitionLog]:
         """Every log that has segments, with pauses for other work in between."""
         count = 0
-        for name in tuple(self._broker.topics.names()):
-            topic = self._broker.topics.get(name)
+        for name in tuple(self._topics.names()):
+            topic = self._topics.get(name)
             for log in tuple(topic.partitions) if topic is not None else ():
                 count += 1
                 if count % _LOGS_PER_TURN == 0:

@@ -99,14 +99,18 @@ class Topics:
         self._deleted_ms: dict[str, int] = {}
         self._dropped: dict[bytes, str] = {}
         self._journal = RegistryJournal(directory.file(JOURNAL), "topic registry")
-        self._start_offsets = OffsetCheckpoint(directory.file(START_OFFSETS))
-        self._recovery_points = OffsetCheckpoint(directory.file(RECOVERY_POINTS))
-        self._ends = OffsetCheckpoint(directory.file(ENDS))
+        self._start_offsets = self.checkpoint(START_OFFSETS)
+        self._recovery_points = self.checkpoint(RECOVERY_POINTS)
+        self._ends = self.checkpoint(ENDS)
         self._is_loaded = False
         self._remover: ThreadPoolExecutor | None = None
         self._on_created: list[Callable[[Topic], None]] = []
         self._on_deleted: list[Callable[[Topic], None]] = []
         self._on_changed: list[Callable[[Topic], None]] = []
+
+    def checkpoint(self, name: str) -> OffsetCheckpoint:
+        """The file of this name in the data directory, with an offset for each partition."""
+        return OffsetCheckpoint(self._directory.file(name))
 
     # ------------------------------------------------------------------ looking
 
@@ -343,7 +347,7 @@ class Topics:
         A log is ours if the registry has or had its topic: a deletion is journalled before the log is removed. A
         directory without its topic's id (after an early power failure) is recognized by its name.
         """
-        from groupkeeper.broker.settings.table import InvalidSetting
+        from groupkeeper.base_error import InvalidSetting
 
         foreign: list[str] = []
         leftovers: list[str] = []

@@ -11,11 +11,11 @@ from asyncio import get_running_loop, sleep
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
+from groupkeeper.broker.call import Identity
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.node import Node
 from groupkeeper.broker.security.conversation import Conversation, LoginFailed, LoginRefused
-from groupkeeper.broker.security.identity import Identity
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
 from groupkeeper.protocol.errors import IllegalSaslState, KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanism

@@ -10,8 +10,8 @@ from math import inf
 from time import perf_counter
 from typing import Final, Protocol, cast
 
+from groupkeeper.broker.call import Identity
 from groupkeeper.broker.network.closing import CloseConnection
-from groupkeeper.broker.security.identity import Identity
 from groupkeeper.native import mypyc_attr
 
 TYPE_CHECKING = False

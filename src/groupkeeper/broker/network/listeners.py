@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from logging import getLogger
 from typing import NamedTuple
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting
 
 _log = getLogger("groupkeeper.broker")
 

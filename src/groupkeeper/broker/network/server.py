@@ -8,17 +8,17 @@ from functools import partial
 from logging import ERROR, getLogger
 from time import perf_counter
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.long_reads import LongReads
-from groupkeeper.broker.long_requests import LEAST_LONG, in_parts, is_long, room_of
 from groupkeeper.broker.network.acceptor import Acceptor
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.network.held_bytes import HeldBytes
+from groupkeeper.broker.network.long_requests import LEAST_LONG, in_parts, is_long, room_of
 from groupkeeper.broker.network.rated_log import RatedLog
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion

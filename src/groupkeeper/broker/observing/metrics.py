@@ -13,11 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from groupkeeper.broker.coordination.runtime import GroupRuntime
+    from groupkeeper.broker.coordination.group_host import GroupHost
     from groupkeeper.broker.log.cleaner import LogCleaner
     from groupkeeper.broker.log.topics import Topics
     from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint
-    from groupkeeper.broker.shares.state import ShareStateRuntime
+    from groupkeeper.broker.shares.state_host import ShareStateHost
     from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.coordinator.kernel.group import Group
 
@@ -29,10 +29,10 @@ class Measured(Protocol):
     topics: Topics
 
     @property
-    def groups(self) -> GroupRuntime: ...
+    def groups(self) -> GroupHost: ...
 
     @property
-    def share_states(self) -> ShareStateRuntime: ...
+    def share_states(self) -> ShareStateHost: ...
 
     @property
     def cleaner(self) -> LogCleaner: ...

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.observing.metrics_table import METRICS
-from groupkeeper.broker.settings.table import InvalidSetting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
 from typing import Any
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.placement.change import ElectionTerms, changed
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.placement.placements import JOURNAL, Key, Placements, Replicas
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 

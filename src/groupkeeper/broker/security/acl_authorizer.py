@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer, Operation, ResourceType
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.security.acls import Acl, AclFilter, Acls, Asker
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 

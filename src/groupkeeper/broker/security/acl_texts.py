@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.security.acls import WILDCARD, Acl, PatternType, Permission
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import InvalidRequest
 
 _FORM = "[DENY] PRINCIPAL OPERATION[,OPERATION...] RESOURCE_TYPE [NAME] [FROM HOST]"

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
 from typing import Any
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.framing import api_name
 
 _log = logging.getLogger("groupkeeper.broker")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from groupkeeper.broker.security.identity import Identity
+from groupkeeper.broker.call import Identity
 
 
 class LoginRefused(Exception):

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from groupkeeper.base_error import InvalidSetting
+from groupkeeper.broker.call import Identity
 from groupkeeper.broker.security.conversation import LoginFailed, LoginRefused
-from groupkeeper.broker.security.identity import Identity
-from groupkeeper.broker.settings.table import InvalidSetting
 
 _SEPARATOR = "\x01"
 _FIRST = re.compile(

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting, Setting
+from groupkeeper.broker.settings.table import Setting
 
 T = TypeVar("T")
 

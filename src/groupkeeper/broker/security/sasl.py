@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.security.conversation import Plain
 from groupkeeper.broker.security.scram import Scram
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.names import JAAS_FILE
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.jaas import parse_jaas, parse_jaas_file
 from groupkeeper.security.scram import HASH_BY_MECHANISM, new_nonce

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from groupkeeper.broker.call import Identity
 from groupkeeper.broker.security.conversation import LoginFailed, require_same
-from groupkeeper.broker.security.identity import Identity
 from groupkeeper.security.scram import (
     HASH_BY_MECHANISM,
     MIN_ITERATIONS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from weakref import WeakValueDictionary
 
+from groupkeeper.broker.call import ANONYMOUS, Identity
 from groupkeeper.broker.security.credentials import ScramCredentials
-from groupkeeper.broker.security.identity import ANONYMOUS, Identity
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.security.sasl import ListenerSasl
 from groupkeeper.broker.security.scram import Login

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.storage.directory import replace_file
 
 FOLDER = "tls"

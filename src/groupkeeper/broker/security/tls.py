@@ -6,9 +6,9 @@ import os
 import ssl
 from collections.abc import Mapping
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.security import tls
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.stores import own_identity, trusted_certificates

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
-from groupkeeper.broker.settings.table import InvalidSetting
 
 _POOLS = (
     "background.threads",

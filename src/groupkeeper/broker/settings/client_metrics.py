@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from groupkeeper.broker.settings.table import InvalidSetting, SettingsTable, names, whole
+from groupkeeper.base_error import InvalidSetting
+from groupkeeper.broker.settings.table import SettingsTable, names, whole
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import InvalidRequest
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.group_settings import GroupSettings, check_relations
 from groupkeeper.broker.settings.names import METADATA_LEVELS, is_known
 from groupkeeper.broker.settings.table import (
@@ -16,7 +17,6 @@ from groupkeeper.broker.settings.table import (
     INT_MAX,
     LONG_MAX,
     ONE,
-    InvalidSetting,
     flag,
     long,
     maybe_long,

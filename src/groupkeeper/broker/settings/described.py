@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.catalog import base_name, broker_setting, change_of, default_text, listed_names
 from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.config import Config
@@ -16,7 +17,7 @@ from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT, QUOTAS
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import FIXED, InvalidSetting
+from groupkeeper.broker.settings.table import FIXED
 from groupkeeper.broker.settings.topic import SYNONYM_BY_SETTING, TopicConfig
 
 TOPIC_SOURCE = 1

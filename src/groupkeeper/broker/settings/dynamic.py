@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.features import has_eligible_replicas
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.catalog import broker_setting, change_of
 from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.features import has_eligible_replicas
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import ANY, FIXED, LISTENER, ONE, InvalidSetting
+from groupkeeper.broker.settings.table import ANY, FIXED, LISTENER, ONE
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import InvalidConfig
 

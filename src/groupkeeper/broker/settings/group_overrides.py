@@ -13,9 +13,10 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations, offloading
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import INT_MAX, InvalidSetting, Setting, SettingsTable, flag, text
+from groupkeeper.broker.settings.table import INT_MAX, Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.journal import RegistryJournal
 
 TYPE_CHECKING = False

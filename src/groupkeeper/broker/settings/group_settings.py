@@ -8,19 +8,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from groupkeeper.broker.settings.table import (
-    ANY,
-    FIXED,
-    InvalidSetting,
-    Setting,
-    SettingsTable,
-    flag,
-    long,
-    names,
-    short,
-    text,
-    whole,
-)
+from groupkeeper.base_error import InvalidSetting
+from groupkeeper.broker.settings.table import ANY, FIXED, Setting, SettingsTable, flag, long, names, short, text, whole
 from groupkeeper.coordinator.kernel.settings import Declaration, Settings
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ coordinators that it leads.
 
 from __future__ import annotations
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import InvalidSetting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

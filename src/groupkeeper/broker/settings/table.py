@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Self, TypeVar, overload
 
-from groupkeeper.base_error import GroupkeeperError
+from groupkeeper.base_error import InvalidSetting
 
 T = TypeVar("T")
 
@@ -28,10 +28,6 @@ ONE = "one"
 """It may change while the broker runs, for one broker at a time."""
 LISTENER = "listener"
 """It may change while the broker runs, for one listener of one broker."""
-
-
-class InvalidSetting(GroupkeeperError, ValueError):
-    """A setting that cannot be used; the text has its name and the allowed values."""
 
 
 class Setting(Generic[T]):

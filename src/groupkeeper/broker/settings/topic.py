@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.table import (
     ACCEPTED,
     LONG_MAX,
-    InvalidSetting,
     Setting,
     SettingsTable,
     flag,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from logging import getLogger
 
-from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.log.produced import Produced
 from groupkeeper.broker.meters import DeadLetters, ShareMeters
+from groupkeeper.broker.settings.features import feature_level
 from groupkeeper.protocol.errors import InvalidConfig, KafkaError, NotLeaderOrFollower
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, iter_headers, read_records, write_batch

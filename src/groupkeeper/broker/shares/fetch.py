@@ -6,7 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from groupkeeper.broker.log.waiter import Waiter, wait_for
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.acquire import Span
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError

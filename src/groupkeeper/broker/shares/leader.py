@@ -18,7 +18,7 @@ from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
-from groupkeeper.broker.shares.state import ShareStateRuntime
+from groupkeeper.broker.shares.state_host import ShareStateHost
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
 from groupkeeper.coordinator.share_partition.batch import DeliveryLimit, RecordState
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
@@ -268,7 +268,7 @@ class SharePartitions:
         refused.
     """
 
-    def __init__(self, broker: Node, states: ShareStateRuntime) -> None:
+    def __init__(self, broker: Node, states: ShareStateHost) -> None:
         self.broker = broker
         self.coordinators = states
         self.meters = states.meters

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 
-from groupkeeper.broker.long_requests import each_in_turns
+from groupkeeper.broker.network.long_requests import each_in_turns
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
 

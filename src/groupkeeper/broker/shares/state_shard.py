@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from logging import getLogger
 
-from groupkeeper.broker.coordination.shard_host import HostedShard
+from groupkeeper.broker.coordination.shard_host import Shard
 from groupkeeper.broker.coordination.shard_log import CODECS
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.meters import ShareMeters
@@ -19,7 +19,7 @@ from groupkeeper.protocol.share_state_topic import ShareStateRecord, decode_shar
 _log = getLogger("groupkeeper.broker")
 
 
-class ShareStateShard(HostedShard["ShareStateRecord"]):
+class ShareStateShard(Shard["ShareStateRecord"]):
     """The share coordinator of one partition. Every operation is one plain call.
 
     Attributes:

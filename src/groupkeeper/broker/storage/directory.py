@@ -11,7 +11,7 @@ from logging import getLogger
 
 from google_crc32c import value as crc32c
 
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.java_properties import parse_properties
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress
 from groupkeeper.protocol.uuids import uuid_text

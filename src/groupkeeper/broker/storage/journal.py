@@ -12,7 +12,7 @@ from contextlib import suppress
 from logging import getLogger
 from typing import Any
 
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.storage.directory import replace_file, with_checksum, without_checksum
 from groupkeeper.protocol.errors import KafkaStorageError
 

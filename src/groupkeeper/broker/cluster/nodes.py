@@ -12,10 +12,9 @@ from logging import getLogger
 from types import MappingProxyType
 from typing import Any
 
-from groupkeeper.broker.coordination.runtime import GroupRuntime
+from groupkeeper.broker.coordination.group_host import GroupHost
 from groupkeeper.broker.coordination.shard_host import ShardHost
-from groupkeeper.broker.coordination.transactions import TransactionRuntime
-from groupkeeper.broker.features import has_eligible_replicas
+from groupkeeper.broker.coordination.transaction_host import TransactionHost
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.stale_log import diverge
 from groupkeeper.broker.network.front import Front
@@ -23,7 +22,8 @@ from groupkeeper.broker.network.listeners import Endpoint
 from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.change import ElectionTerms, changed
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
-from groupkeeper.broker.shares.state import ShareStateRuntime
+from groupkeeper.broker.settings.features import has_eligible_replicas
+from groupkeeper.broker.shares.state_host import ShareStateHost
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
 
@@ -52,9 +52,9 @@ class Cluster(Node):
     _holds_coordinators = False
     _timer: TimerHandle | None = None
     _moves_back: Task[None] | None = None
-    groups: GroupRuntime
-    share_states: ShareStateRuntime
-    transactions: TransactionRuntime
+    groups: GroupHost
+    share_states: ShareStateHost
+    transactions: TransactionHost
 
     _share_sessions: ShareSessions | None
 

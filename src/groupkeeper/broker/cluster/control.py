@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from http import HTTPStatus
 from urllib.parse import unquote
 
-from groupkeeper.broker.outages import Outages
+from groupkeeper.broker.cluster.outages import Outages
 from groupkeeper.protocol.errors import KafkaError
 
 _HOST = "127.0.0.1"

@@ -8,8 +8,8 @@ from tests.patience import becomes
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.coordination.group_shard import Shard
-from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC
+from groupkeeper.broker.coordination.group_shard import GroupShard
 from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.coordinator.kernel.result import Meter
 from groupkeeper.protocol import errors
@@ -137,7 +137,7 @@ async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp
         broker.groups.ensure_topic()
         await Peer(broker).commit({T0: 5})
         log = broker.groups.shard_of("g").log
-        shard, again = (Shard(log, broker.groups.settings, broker.now_ms, GroupMeters()) for _ in range(2))
+        shard, again = (GroupShard(log, broker.groups.settings, broker.now_ms, GroupMeters()) for _ in range(2))
         shard.remove_topics({"t": topic.topic_id})
         for one in (shard, again):
             await one.load()
@@ -171,7 +171,7 @@ async def test_long_logs_load_in_turns(tmp_path: Path) -> None:  # GP-03
         peer = Peer(broker)
         for offset in range(300):
             await peer.commit({T0: offset})
-        shard = Shard(log_of(broker, OFFSETS_TOPIC, 3), broker.groups.settings, broker.now_ms, GroupMeters())
+        shard = GroupShard(log_of(broker, OFFSETS_TOPIC, 3), broker.groups.settings, broker.now_ms, GroupMeters())
         loading = asyncio.create_task(shard.load())
         await asyncio.sleep(0)
         assert shard.is_loading

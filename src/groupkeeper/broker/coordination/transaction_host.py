@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from logging import getLogger
 
+from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.pending_replication import PendingReplication
-from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import ShardHost
-from groupkeeper.broker.features import feature_level
+from groupkeeper.broker.settings.features import feature_level
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from groupkeeper.broker.call import Call
-    from groupkeeper.broker.coordination.runtime import GroupRuntime
+    from groupkeeper.broker.coordination.group_host import GroupHost
     from groupkeeper.broker.coordination.transaction_marker import Marker
     from groupkeeper.broker.coordination.transaction_shard import TransactionShard
     from groupkeeper.broker.log.partition_log import PartitionLog
@@ -33,12 +33,12 @@ FEATURE = "transaction.version"
 _OWN_EPOCHS_SINCE = 2
 
 
-class TransactionRuntime(ShardHost["TransactionShard"]):
+class TransactionHost(ShardHost["TransactionShard"]):
     """Routes requests to the transaction coordinators."""
 
     topic_name = TRANSACTIONS_TOPIC
 
-    def __init__(self, broker: Node, groups: GroupRuntime) -> None:
+    def __init__(self, broker: Node, groups: GroupHost) -> None:
         super().__init__(broker.topics)
         self._broker = broker
         self._groups = groups

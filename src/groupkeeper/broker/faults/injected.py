@@ -16,11 +16,11 @@ from typing import Protocol, Self, TypedDict, TypeVar, Unpack
 
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.coordination.runtime import GroupRuntime
-from groupkeeper.broker.coordination.transactions import TransactionRuntime
+from groupkeeper.broker.coordination.group_host import GroupHost
+from groupkeeper.broker.coordination.transaction_host import TransactionHost
+from groupkeeper.broker.faults.unkind import Unkindness
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.network.connection import Connection
-from groupkeeper.broker.unkind import Unkindness
 from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId
 from groupkeeper.protocol.framing import api_name
 from groupkeeper.protocol.primitives import RootMessage
@@ -136,10 +136,10 @@ class FaultMove:
         partition: of `__consumer_offsets` or `__transaction_state`.
     """
 
-    def __init__(self, faults: Faults, runtime: GroupRuntime | TransactionRuntime, partition: int) -> None:
+    def __init__(self, faults: Faults, host: GroupHost | TransactionHost, partition: int) -> None:
         self.partition = partition
         self._faults = faults
-        self._runtime = runtime
+        self._host = host
 
     def __enter__(self) -> Self:
         return self
@@ -152,11 +152,11 @@ class FaultMove:
     @property
     def hits(self) -> int:
         """How many requests were refused since the coordinator left."""
-        return self._runtime.refused_by_absence.get(self.partition, 0)
+        return self._host.refused_by_absence.get(self.partition, 0)
 
     def come_back(self) -> None:
         """Brings the coordinator back, loaded from the log; does nothing if it is back."""
-        self._faults.in_loop(lambda: self._runtime.elect(self.partition))
+        self._faults.in_loop(lambda: self._host.elect(self.partition))
 
 
 class Faulty(Protocol):
@@ -167,10 +167,10 @@ class Faulty(Protocol):
         """The event loop of the running broker; None while it doesn't run."""
 
     @property
-    def groups(self) -> GroupRuntime: ...
+    def groups(self) -> GroupHost: ...
 
     @property
-    def transactions(self) -> TransactionRuntime: ...
+    def transactions(self) -> TransactionHost: ...
 
     def take_faults(self, faults: Faults | None) -> None:
         """Sets the faults that may hit requests; None: no fault is active."""
@@ -263,14 +263,14 @@ class Faults:
         """
         return self.in_loop(lambda: self._expire(group_id, member))
 
-    def _move(self, runtime: GroupRuntime | TransactionRuntime, key: str, away_ms: int | None) -> FaultMove:
-        partition = runtime.partition_of(key)
-        runtime.resign(partition)
+    def _move(self, host: GroupHost | TransactionHost, key: str, away_ms: int | None) -> FaultMove:
+        partition = host.partition_of(key)
+        host.resign(partition)
         if away_ms == 0:
-            runtime.elect(partition)
+            host.elect(partition)
         elif away_ms is not None:
-            asyncio.get_running_loop().call_later(away_ms / 1000, runtime.elect, partition)
-        return FaultMove(self, runtime, partition)
+            asyncio.get_running_loop().call_later(away_ms / 1000, host.elect, partition)
+        return FaultMove(self, host, partition)
 
     def _expire(self, group_id: str, member: str | None) -> list[str]:
         shard = self._broker.groups.shard_of(group_id)

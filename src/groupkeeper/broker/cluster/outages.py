@@ -11,14 +11,14 @@ from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from groupkeeper.broker.cluster import RETRY_S, Cluster
+from groupkeeper.broker.cluster.nodes import RETRY_S, Cluster
 from groupkeeper.broker.log.stale_log import rejoin
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from groupkeeper.broker.faults import Fault, Faults
+    from groupkeeper.broker.faults.injected import Fault, Faults
 
 _log = getLogger("groupkeeper.broker")
 

@@ -6,7 +6,7 @@ import os
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
-from groupkeeper.broker.coordination.group_shard import Shard
+from groupkeeper.broker.coordination.group_shard import GroupShard
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_trouble
 from groupkeeper.broker.meters import GroupMeters
@@ -44,7 +44,7 @@ _JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class GroupRuntime(ShardHost[Shard]):
+class GroupHost(ShardHost[GroupShard]):
     """Routes requests to the coordinators of groups.
 
     Attributes:
@@ -101,7 +101,7 @@ class GroupRuntime(ShardHost[Shard]):
         )
 
     def reply(self, group_id: str, request: Message, call: Call) -> Message:
-        """As `ask`, for requests that are never parked, and without waiting for replicas (`Shard.reply`)."""
+        """As `ask`, for requests that are never parked, and without waiting for replicas (`GroupShard.reply`)."""
         if self._watch.is_stale:
             self._see_topics()
         try:
@@ -125,9 +125,9 @@ class GroupRuntime(ShardHost[Shard]):
         for shard in self.shards:
             shard.see_topics(image)
 
-    def _new_shard(self, log: PartitionLog) -> Shard:
+    def _new_shard(self, log: PartitionLog) -> GroupShard:
         codec = self._broker.config.offsets_topic_compression_codec
-        shard = Shard(log, self.settings_of(log), self._broker.now_ms, self.meters, codec, self._do_share_work)
+        shard = GroupShard(log, self.settings_of(log), self._broker.now_ms, self.meters, codec, self._do_share_work)
         if self._watch.is_stale:
             self._see_topics()
         shard.see_topics(self._watch.image)

@@ -32,7 +32,7 @@ _ATTEMPTS = 5
 """Attempts of Apache Kafka's persister, which calls share coordinators for leaders."""
 
 
-class ShareStateRuntime(ShardHost["ShareStateShard"]):
+class ShareStateHost(ShardHost["ShareStateShard"]):
     """Routes operations to the share coordinators. Operations return at once, or raise `CoordinatorLoadInProgress` or
     `NotCoordinator`; `ready` waits for loading.
 

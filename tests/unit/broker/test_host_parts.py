@@ -1,4 +1,4 @@
-"""Parts of the runtime that need no broker: the partition of a group, deadlines, and rates."""
+"""Parts of the host that need no broker: the partition of a group, deadlines, and rates."""
 
 import asyncio
 import re
