@@ -16,19 +16,22 @@ VALUES = (
     "groupkeeper.client.topology",
     "groupkeeper.client.batch",
     "groupkeeper.client.admin.types",
+    "groupkeeper.client.admin.streams_types",
     "groupkeeper.client.admin.resources.types",
     "groupkeeper.client.admin.resources.access_types",
+    "groupkeeper.api.admin.GroupLag",
+    "groupkeeper.api.admin.GroupLags",
     "groupkeeper.operations.lag.PartitionLag",
     "groupkeeper.operations.lag.LagStatus",
 )
 
-ADMIN = (
-    "groupkeeper.api.admin.Admin",
-    "groupkeeper.api.admin.GroupLag",
-    "groupkeeper.api.admin.GroupLags",
-    "groupkeeper.api.tables.to_arrow",
-    "groupkeeper.api.tables.to_pandas",
-)
+_LEFT_OUT = '["!^_", "!^[KV]$", "!_(CODES|SOURCES|TYPES)$", "!^(MECHANISMS|OPERATIONS|PERMISSIONS)$"]'
+"""Names of no value: type variables, and tables of the codes in messages."""
+
+_WITH_ALL_FIELDS = f"\n    options: {{show_if_no_docstring: true, members_order: source, filters: {_LEFT_OUT}}}"
+"""For values: a field whose name says it all has no docstring, and the order is that of the constructor."""
+
+ADMIN = ("groupkeeper.api.admin.Admin", "groupkeeper.api.tables.to_arrow", "groupkeeper.api.tables.to_pandas")
 
 BROKER = ("groupkeeper.broker.broker.Broker", "groupkeeper.testing.background.BackgroundBroker")
 
@@ -68,7 +71,8 @@ def pages() -> Iterable[tuple[str, str]]:
     for name, source in OWN_PAGES.items():
         yield name, _moved((ROOT / source).read_text())
     for name, (title, parts) in REFERENCE.items():
-        yield name, f"# {title}\n\n" + "\n\n".join(f"::: {part}" for part in parts) + "\n"
+        options = _WITH_ALL_FIELDS * (parts is VALUES)
+        yield name, f"# {title}\n\n" + "\n\n".join(f"::: {part}{options}" for part in parts) + "\n"
 
 
 def _moved(text: str) -> str:
