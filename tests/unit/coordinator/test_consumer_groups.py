@@ -126,13 +126,6 @@ def test_a_description_is_of_one_moment() -> None:
     assert _described(cluster) == before
 
 
-def test_every_field_of_a_listed_group_is_filled() -> None:
-    cluster = Cluster({"t": 1})
-    Consumer(cluster, "a").join("t")
-    (group,) = cluster.ask(m.ListGroupsRequest(), version=m.ListGroupsRequest.MAX_VERSION).groups
-    assert [name for name in group.__slots__ if getattr(group, name) == getattr(m.ListedGroup(), name)] == []
-
-
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
