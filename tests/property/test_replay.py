@@ -17,7 +17,7 @@ from groupkeeper.protocol import messages as m
 
 @cache
 def log_of(seed: int) -> MemoryLog:
-    one = Run(Plan.of_seed(seed), share=0)
+    one = Run(Plan.of_seed(seed))
     for _ in range(2_000):
         one.world.step()
     return one.world.shell.log

@@ -1,31 +1,19 @@
 """The smallest story of a simulation that still breaks the same rule."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from tests.simulation.observation import Violation
-
-
-class Outcome(Protocol):
-    """What came of a run."""
-
-    @property
-    def plan(self) -> Any: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def violation(self) -> Violation | None: ...
+from tests.simulation.classic.plan import Plan
+from tests.simulation.life import Outcome
 
 
-One = TypeVar("One", bound=Outcome)
-
-
-def smallest(outcome: One, run: Callable[[Any, int], One], faults: Sequence[str], *, attempts: int = 20) -> One:
+def smallest(outcome: Outcome, run: Callable[[Any, int], Outcome], *, attempts: int = 20) -> Outcome:
     """A simpler plan that breaks the same rule: without most faults, with fewer clients, in fewer steps."""
     assert outcome.violation is not None
     best, checker = outcome, outcome.violation.checker
+    faults = [one.name for one in fields(outcome.plan) if isinstance(getattr(outcome.plan, one.name), float)]
     simpler_plans: list[Callable[[Any], Any]] = [partial(replace, **{fault: 0.0}) for fault in faults]
     simpler_plans += [partial(replace, client_count=count) for count in (4, 3, 2)]
     simpler_plans.append(partial(replace, group_count=1))
@@ -43,6 +31,6 @@ def smallest(outcome: One, run: Callable[[Any, int], One], faults: Sequence[str]
     return best
 
 
-def plan_text(plan: Any) -> str:
+def plan_text(plan: Plan) -> str:
     """What makes up a plan, in one line."""
     return " ".join(f"{field.name}={getattr(plan, field.name)}" for field in fields(plan))

@@ -6,6 +6,7 @@ from enum import Enum
 
 from tests.simulation.classic.plan import TOPICS
 from tests.simulation.classic.world import World
+from tests.simulation.life import Client
 
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
@@ -21,7 +22,6 @@ from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
 from groupkeeper.protocol.primitives import Message
 
-REQUEST_TIMEOUT_MS = 5_000
 BACKOFF_MS = 100
 
 
@@ -48,7 +48,7 @@ class Phase(Enum):
     WORKING = "working"
 
 
-class Consumer:
+class Consumer(Client):
     """One process; after a crash another one takes over its character.
 
     Attributes:
@@ -56,6 +56,7 @@ class Consumer:
     """
 
     def __init__(self, world: World, character: Character, topics: tuple[str, ...]) -> None:
+        super().__init__(character.client_id)
         self.world = world
         self.character = character
         self.topics = topics
@@ -64,9 +65,6 @@ class Consumer:
         self.generation = -1
         self.owned: tuple[tuple[str, int], ...] = ()
         self._protocol_name: str | None = None
-        self._turn = 0
-        """Counts what it set about doing; answers to what it gave up are ignored."""
-        self._position = 0
         self._said_topics = topics
 
     # --- its life
@@ -97,27 +95,6 @@ class Consumer:
     def _begin(self, phase: Phase) -> None:
         self.phase = phase
         self._turn += 1
-
-    def _later(self, after_ms: int, action: Callable[[], None]) -> None:
-        """Goes on after a while, unless it does something else by then."""
-        turn = self._turn
-
-        def go_on() -> None:
-            if turn == self._turn:
-                action()
-
-        self.world.at(after_ms, go_on)
-
-    def _send(
-        self, request: Message, version: int, on_answer: Callable[[Message | None], None], extra_ms: int = 0
-    ) -> None:
-        turn = self._turn
-
-        def take(response: Message | None) -> None:
-            if turn == self._turn:
-                on_answer(response)
-
-        self.world.send(self.character.client_id, request, version, take, REQUEST_TIMEOUT_MS + extra_ms)
 
     def _lost_membership(self) -> None:
         """The coordinator does not know it any more."""

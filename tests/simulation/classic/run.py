@@ -1,7 +1,6 @@
 """Runs a plan to its end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 
 from tests.simulation.classic.check_coordinator import Purity, Repetition, Restart
@@ -12,34 +11,22 @@ from tests.simulation.classic.consumer import Phase
 from tests.simulation.classic.plan import GROUPS, SIMPLE_GROUPS, TOPICS, Plan
 from tests.simulation.classic.society import Society
 from tests.simulation.classic.world import World
-from tests.simulation.minimal import smallest
+from tests.simulation.life import Life, Outcome
 from tests.simulation.observation import Checker, Facts, Violation
 
 from groupkeeper.protocol import messages as m
 
 CALM_MS = 120_000
 """Longer than any timeout: by then a group without faults has found its way."""
+SHARE = 0.02
+"""Of what is asked, for the checkers that ask again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended. `violation` is None when all went well."""
-
-    plan: Plan
-    steps: int
-    violation: Violation | None
-    trace: Sequence[str] = ()
-    restarts: int = 0
-    records: int = 0
-    generations: int = 0
-
-
-class Run:
+class Run(Life):
     """A world with its society and its checkers."""
 
-    def __init__(self, plan: Plan, *, share: float = 0.02) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.share = share
         self.world = World(plan, self._make_checkers)
         for checker in self.world.checkers:
             if isinstance(checker, Restart | Repetition):
@@ -58,19 +45,15 @@ class Run:
             Membership(facts),
             Departure(facts),
             Patience(facts, settings.group_initial_rebalance_delay_ms),
-            Purity(facts, random, self.share),
-            Repetition(facts, random, self.share * 5),
-            Restart(facts, random, (*GROUPS, *SIMPLE_GROUPS), self.share),
+            Purity(facts, random, SHARE),
+            Repetition(facts, random, SHARE * 5),
+            Restart(facts, random, (*GROUPS, *SIMPLE_GROUPS), SHARE),
         )
 
-    def live(self, steps: int) -> None:
-        """Raises `Violation`."""
-        for _ in range(steps):
-            self.world.step()
-        self._calm_down()
-        self._die_out()
+    def counts(self) -> dict[str, int]:
+        return {"generations": sum(self.agreement.latest.values())}
 
-    def _calm_down(self) -> None:
+    def calm_down(self) -> None:
         """Faults end; after a while every group works as it should, with as many clients as it has room for.
 
         While more clients come than a group has room for, it may never become Stable, in Apache Kafka neither: a member
@@ -81,7 +64,7 @@ class Run:
         """
         self.world.is_calm = True
         self.society.settle()
-        self._pass_time()
+        self.pass_time(CALM_MS)
         crowded = [group_id for group_id in self.society.groups if self._clients_of(group_id) > self.plan.max_size]
         for group_id in self.society.groups:
             if group_id not in crowded:
@@ -89,14 +72,9 @@ class Run:
         for group_id in crowded:
             self.society.make_fit(group_id, self.plan.max_size)
         if crowded:
-            self._pass_time()
+            self.pass_time(CALM_MS)
         for group_id in crowded:
             self._check_works(group_id)
-
-    def _pass_time(self) -> None:
-        end_ms = self.world.now_ms + CALM_MS
-        while self.world.now_ms < end_ms:
-            self.world.step()
 
     def _clients_of(self, group_id: str) -> int:
         return sum(one.character.group_id == group_id for one in self.society.consumers)
@@ -124,14 +102,14 @@ class Run:
     def _stuck(self, group_id: str, what: object) -> Violation:
         return Violation("Liveness", group_id, f"{CALM_MS} ms without faults, and {what}")
 
-    def _die_out(self) -> None:  # GC-13, GC-19, GO-71, GO-74
+    def die_out(self) -> None:  # GC-13, GC-19, GO-71, GO-74
         """Everybody goes without a word; members, offsets and groups are forgotten in time."""
         world = self.world
         for consumer in self.society.consumers:
             consumer.crash()
         world.advance_to(world.now_ms + CALM_MS)
         self.society.look()
-        self._expect_nobody()
+        self.expect_nobody()
         # Offsets that name their own retention, and passes, take a little longer.
         world.advance_to(world.now_ms + self.plan.retention_ms + 500_000)
         self.society.look()
@@ -140,33 +118,6 @@ class Run:
         if listed.groups or self.offsets.remaining():
             raise Violation("Liveness", "", f"never forgotten: {listed.groups} {self.offsets.remaining()}")
 
-    def _expect_nobody(self) -> None:
-        listed = self.world.ask_now(m.ListGroupsRequest(), 5)
-        assert isinstance(listed, m.ListGroupsResponse)
-        busy = [group for group in listed.groups if group.group_state != "Empty"]
-        if busy:
-            raise Violation("Liveness", busy[0].group_id, f"all members are gone, and {busy}")
 
-
-def run(plan: Plan, steps: int, *, share: float = 0.02) -> Outcome:
-    """Lives through `steps` events and the calm after them."""
-    one = Run(plan, share=share)
-    try:
-        one.live(steps)
-    except Violation as violation:
-        return Outcome(plan, steps, violation, one.world.trace_lines(violation.group_id, 80))
-    except AssertionError as error:
-        unexpected = Violation("Assertion", "", f"{error!r}")
-        unexpected.__cause__ = error
-        return Outcome(plan, steps, unexpected, one.world.trace_lines("", 80))
-    facts = one.world.facts
-    records = one.world.shell.log.end_offset
-    return Outcome(plan, steps, None, (), facts.restarts, records, sum(one.agreement.latest.values()))
-
-
-FAULTS = tuple("doubled lost append_fails restart move jump tinker slow resubscribe crash leave".split())
-
-
-def minimal(outcome: Outcome) -> Outcome:
-    """A simpler plan that breaks the same rule."""
-    return smallest(outcome, run, FAULTS)
+def run(plan: Plan, steps: int) -> Outcome:
+    return Run(plan).outcome(steps)

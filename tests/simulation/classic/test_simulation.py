@@ -3,7 +3,8 @@
 import pytest
 from tests.simulation.__main__ import report
 from tests.simulation.classic.plan import Plan
-from tests.simulation.classic.run import minimal, run
+from tests.simulation.classic.run import run
+from tests.simulation.minimal import smallest
 
 STEPS = 6_000
 
@@ -12,7 +13,7 @@ STEPS = 6_000
 def test_clients_see_nothing_wrong(seed: int) -> None:
     outcome = run(Plan.of_seed(seed), STEPS)
     if outcome.violation is not None:
-        pytest.fail(report(minimal(outcome)), pytrace=False)
+        pytest.fail(report(smallest(outcome, run)), pytrace=False)
 
 
 def test_runs_are_repeatable() -> None:

@@ -1,9 +1,9 @@
 """A consumer of the consumer protocol (KIP-848), as correct as its network lets it be."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.consumer.world import ConsumerWorld
+from tests.simulation.life import Client
 
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
@@ -11,7 +11,6 @@ from groupkeeper.protocol.messages.consumer_group_heartbeat_request import Topic
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Assignment
 from groupkeeper.protocol.primitives import ZERO_UUID, Message
 
-REQUEST_TIMEOUT_MS = 5_000
 BACKOFF_MS = 200
 HEARTBEAT_MS = 4_000
 
@@ -36,14 +35,17 @@ class Subscription:
     regex: str | None = None
 
 
-class Modern:
+class Modern(Client):
     """One process; after a crash another one takes over its configuration.
 
     Attributes:
         owned: (topic id, partition) that it works on.
     """
 
+    world: ConsumerWorld
+
     def __init__(self, world: ConsumerWorld, configured: Configured, subscription: Subscription) -> None:
+        super().__init__(configured.client_id)
         self.world = world
         self.configured = configured
         self.subscription = subscription
@@ -57,9 +59,6 @@ class Modern:
         self._is_revoking = False
         self._needs_full = True
         self._said: tuple[Subscription, frozenset[tuple[bytes, int]]] | None = None
-        self._turn = 0
-        """Counts its lives; what concerns an earlier one is ignored."""
-        self._position = 0
 
     # --- its life
 
@@ -100,24 +99,6 @@ class Modern:
         self.subscription = subscription
         if self.is_running and self.epoch > 0:
             self._ask()
-
-    def _later(self, after_ms: int, action: Callable[[], None]) -> None:
-        turn = self._turn
-
-        def go_on() -> None:
-            if turn == self._turn:
-                action()
-
-        self.world.at(after_ms, go_on)
-
-    def _send(self, request: Message, version: int, on_answer: Callable[[Message | None], None]) -> None:
-        turn = self._turn
-
-        def take(response: Message | None) -> None:
-            if turn == self._turn:
-                on_answer(response)
-
-        self.world.send(self.configured.client_id, request, version, take, REQUEST_TIMEOUT_MS)
 
     # --- heartbeats
 

@@ -1,7 +1,6 @@
 """Runs a plan of the consumer protocol to its end."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from random import Random
 
 from tests.memory_shell import Marker
@@ -16,7 +15,7 @@ from tests.simulation.consumer.modern import Modern
 from tests.simulation.consumer.plan import ConsumerPlan
 from tests.simulation.consumer.society import ConsumerSociety, Person
 from tests.simulation.consumer.world import ConsumerWorld
-from tests.simulation.minimal import smallest
+from tests.simulation.life import Life, Outcome
 from tests.simulation.observation import Checker, Facts, Violation
 
 from groupkeeper.coordinator.kernel.result import Record
@@ -27,30 +26,19 @@ CALM_MS = 150_000
 """Longer than any timeouts one after the other: by then a group without faults has found its way."""
 LOOK_MS = 5_000
 QUIET_MS = 20_000
-BROKEN = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+SHARE = 0.01
+"""Of what is asked, for the checkers that ask again."""
 UNIMPORTANT = (m.OffsetCommitKey, m.ConsumerGroupRegularExpressionKey)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended. `violation` is None when all went well."""
-
-    plan: ConsumerPlan
-    steps: int
-    violation: Violation | None
-    trace: Sequence[str] = ()
-    restarts: int = 0
-    records: int = 0
-    upgrades: int = 0
-    downgrades: int = 0
-
-
-class Run:
+class Run(Life):
     """A world with its society and its checkers."""
 
-    def __init__(self, plan: ConsumerPlan, share: float) -> None:
+    plan: ConsumerPlan
+    world: ConsumerWorld
+
+    def __init__(self, plan: ConsumerPlan) -> None:
         self.plan = plan
-        self.share = share
         self.world = ConsumerWorld(plan, self._make_checkers)
         self.restart.shell = self.repetition.shell = self.world.shell
         self.world.start()
@@ -62,8 +50,8 @@ class Run:
         settings = self.plan.settings()
         custody = Custody(facts)
         self.offsets = ConsumerOffsets(facts, settings.offsets_retention_ms)
-        self.restart = ConsumerRestart(facts, random, self.share)
-        self.repetition = ConsumerRepetition(facts, random, self.share * 3)
+        self.restart = ConsumerRestart(facts, random, SHARE)
+        self.repetition = ConsumerRepetition(facts, random, SHARE * 3)
         return (
             custody,
             Commits(facts, custody),
@@ -71,26 +59,15 @@ class Run:
             Fencing(facts),
             Removal(facts, settings, custody),
             self.offsets,
-            Purity(facts, random, self.share),
+            Purity(facts, random, SHARE),
             self.repetition,
             self.restart,
         )
 
-    def live(self, steps: int) -> None:
-        """Raises `Violation`."""
-        for _ in range(steps):
-            self.world.step()
-        self._calm_down()
-        self._die_out()
+    def counts(self) -> dict[str, int]:
+        return {"upgrades": self.world.facts.upgrades, "downgrades": self.world.facts.downgrades}
 
-    def _step_for(self, duration_ms: int) -> None:
-        end_ms = self.world.now_ms + duration_ms
-        while self.world.now_ms < end_ms:
-            self.world.step()
-
-    # --- the end
-
-    def _calm_down(self) -> None:  # GN-09, GN-12 … GN-14, GN-20 … GN-23, GM-04, GM-07
+    def calm_down(self) -> None:  # GN-09, GN-12 … GN-14, GN-20 … GN-23, GM-04, GM-07
         """Faults end; before long every group works as it should, and nothing is written but commits."""
         world = self.world
         world.is_calm = True
@@ -102,7 +79,7 @@ class Run:
             if world.now_ms > end_ms:
                 raise self._restless()
             end_offset = world.shell.log.end_offset
-            self._step_for(LOOK_MS)
+            self.pass_time(LOOK_MS)
             is_settled = not self._changes(end_offset) and not any(self._troubles())
             quiet_ms = quiet_ms + LOOK_MS if is_settled else 0
 
@@ -203,43 +180,15 @@ class Run:
         """Version 0 has no place for an expression."""
         return client.subscription.regex or "" if client.configured.version else ""
 
-    def _die_out(self) -> None:  # GN-15
+    def die_out(self) -> None:  # GN-15
         """Everybody goes without a word, and is forgotten in time."""
         world = self.world
         for person in self.society.people:
             person.client.crash()
         world.advance_to(world.now_ms + CALM_MS)
         self.society.look()
-        listed = world.ask_now(m.ListGroupsRequest(), 5)
-        assert isinstance(listed, m.ListGroupsResponse)
-        busy = [group for group in listed.groups if group.group_state != "Empty"]
-        if busy:
-            raise Violation("Liveness", busy[0].group_id, f"all members are gone, and {busy}")
+        self.expect_nobody()
 
 
-def run(plan: ConsumerPlan, steps: int, *, share: float = 0.01) -> Outcome:
-    """Lives through `steps` events and the calm after them."""
-    one = Run(plan, share)
-    try:
-        one.live(steps)
-    except Violation as violation:
-        return Outcome(plan, steps, violation, one.world.trace_lines(violation.group_id, 120))
-    except Exception as error:
-        unexpected = Violation("Assertion", "", f"{error!r}")
-        unexpected.__cause__ = error
-        return Outcome(plan, steps, unexpected, one.world.trace_lines("g", 120))
-    facts = one.world.facts
-    return Outcome(
-        plan, steps, None, (), facts.restarts, one.world.shell.log.end_offset, facts.upgrades, facts.downgrades
-    )
-
-
-FAULTS = tuple(
-    "doubled lost append_fails restart move jump skew tinker reshape regex_fails slow resubscribe crash leave swap"
-    " regex static classic".split()
-)
-
-
-def minimal(outcome: Outcome) -> Outcome:
-    """A simpler plan that breaks the same rule."""
-    return smallest(outcome, run, FAULTS)
+def run(plan: ConsumerPlan, steps: int) -> Outcome:
+    return Run(plan).outcome(steps)
