@@ -16,7 +16,7 @@ from groupkeeper.client.admin.types import OffsetAndMetadata, OffsetSpec, TopicP
 from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.model import Change
-from groupkeeper.operations.reset import ToTime
+from groupkeeper.operations.plans.reset import ToTime
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import write_batch

@@ -27,8 +27,8 @@ from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.execution import apply_plan
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.recorder import Recorder
+from groupkeeper.operations.plans.reset import Scenario, ShiftBy, ToEarliest, ToLatest, ToOffset, ToTime
 from groupkeeper.operations.plans.undo import make_undo
-from groupkeeper.operations.reset import Scenario, ShiftBy, ToEarliest, ToLatest, ToOffset, ToTime
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker

@@ -9,10 +9,11 @@ from tests.memory_shell import MemoryShell, Observer, replayed
 from tests.simulation.classic.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import topics_image
 
+from groupkeeper.coordinator.assignors.spec import TaskRole
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsSoft, TaskRole
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsSoft
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking

@@ -22,8 +22,8 @@ from groupkeeper.operations.plans.recorder import (
     judged,
     known_cluster_id,
 )
+from groupkeeper.operations.plans.reset import INACTIVE, parse_topic_argument
 from groupkeeper.operations.plans.world import describe
-from groupkeeper.operations.reset import INACTIVE, parse_topic_argument
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
 

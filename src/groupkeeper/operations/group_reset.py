@@ -13,8 +13,8 @@ from groupkeeper.operations.plans.execution import carry_out
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import Recorder, cluster_id_of
+from groupkeeper.operations.plans.reset import moved
 from groupkeeper.operations.plans.world import Committed, FoundGroups, Logs, look_at_groups, look_at_logs
-from groupkeeper.operations.reset import moved
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
 

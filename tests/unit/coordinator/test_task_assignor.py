@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
 from groupkeeper.coordinator.assignors.tasks import TaskMember, assign
-from groupkeeper.coordinator.streams.group import Task, TaskRole, Tasks
 
 COUNTS = st.dictionaries(st.sampled_from("012"), st.integers(1, 6), max_size=3)
 PROCESSES = st.lists(st.sampled_from("pqrs"), min_size=1, max_size=7)

@@ -12,7 +12,7 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, PartitionsLeaderless, PartitionsMissing
 from groupkeeper.operations.plans.model import Note, NoteKind
-from groupkeeper.operations.reset import (
+from groupkeeper.operations.plans.reset import (
     LogFacts,
     Scenario,
     ShiftBy,

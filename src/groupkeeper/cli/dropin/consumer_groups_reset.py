@@ -20,7 +20,7 @@ from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
 from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind
 from groupkeeper.operations.plans.recorder import Recorder
-from groupkeeper.operations.reset import (
+from groupkeeper.operations.plans.reset import (
     Scenario,
     ToCurrent,
     ToEarliest,

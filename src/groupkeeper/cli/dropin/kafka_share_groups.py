@@ -18,7 +18,7 @@ from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, ShareGroupDescription
 from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.plans.model import Kind
-from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.share_changes import ShareAdmin, ShareDeletion
 from groupkeeper.protocol import errors
 

@@ -21,7 +21,7 @@ from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 from groupkeeper.client.admin.types import Batch, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.streams_groups import StreamsProgress, read_by_tasks, streams_progress, topics_of
 from groupkeeper.protocol.errors import GroupIdNotFound, UnknownTopicOrPartition
 

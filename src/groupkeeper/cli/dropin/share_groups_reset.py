@@ -11,7 +11,7 @@ from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import Failure, SharePartitionOffset, TopicPartition
 from groupkeeper.operations.plans.model import GroupPlan, Kind
 from groupkeeper.operations.plans.recorder import commit, known_cluster_id, single
-from groupkeeper.operations.reset import Scenario
+from groupkeeper.operations.plans.reset import Scenario
 from groupkeeper.protocol.errors import KafkaError
 
 UNKNOWN_START = (

@@ -14,7 +14,7 @@ from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import or_failed
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.reset import Scenario, committed_offsets
+from groupkeeper.operations.plans.reset import Scenario, committed_offsets
 from groupkeeper.operations.streams_groups import topics_of
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 

@@ -16,8 +16,8 @@ from groupkeeper.cli.plans.plan_options import add_scope, note_absent, topics_of
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
-from groupkeeper.operations import reset as resets
 from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.plans import reset as resets
 from groupkeeper.operations.plans.builder import Made, PlanTopics, Request, aim, make_reset
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.execution import Applied, apply_plan

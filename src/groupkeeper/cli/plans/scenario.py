@@ -10,7 +10,7 @@ from groupkeeper.cli.framework.clusters import UsageMistake
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.group_arguments import names_of
 from groupkeeper.operations import plan_csv
-from groupkeeper.operations import reset as resets
+from groupkeeper.operations.plans import reset as resets
 
 
 def add_scenario(command: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.streams.group import Task, TaskRole, Tasks
+from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
 
 
 @dataclass(frozen=True, slots=True)

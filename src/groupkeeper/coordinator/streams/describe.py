@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from groupkeeper.coordinator.assignors.spec import Task, TaskRole
 from groupkeeper.coordinator.epochs.checks import describe_all
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Immediate, Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.description import describe_topology
-from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, Task, TaskRole
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
 from groupkeeper.protocol.messages import streams_group_describe_response as described

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from groupkeeper.coordinator.assignors.spec import TaskRole
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs, TaskRole
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
 
 

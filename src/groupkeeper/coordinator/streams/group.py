@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
+from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
 from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -27,25 +27,6 @@ UNREVOKED_TASKS: Final = 2
 UNRELEASED_TASKS: Final = 3
 
 
-class TaskRole(IntEnum):
-    """The role of a member in a task: processing it, or keeping a copy of its state. Kafka 4.4.0 assigns no warm-up
-    tasks.
-    """
-
-    ACTIVE = 0
-    STANDBY = 1
-    WARMUP = 2
-
-
-class Task(NamedTuple):
-    """A partition of a subtopology, in a role."""
-
-    role: TaskRole
-    subtopology_id: str
-    partition: int
-
-
-Tasks: TypeAlias = frozenset[Task]
 TaskEpochs: TypeAlias = Mapping[Task, int]
 """Tasks with the assignment epoch in which the member got them, which is meaningful for active tasks only."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groupkeeper.coordinator.assignors.spec import TaskRole, Tasks
 from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
@@ -16,7 +17,7 @@ from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
 from groupkeeper.coordinator.streams.description import asks_for_description
 from groupkeeper.coordinator.streams.endpoints import endpoints_of
-from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskRole, Tasks, UserEndpoint
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, UserEndpoint
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble

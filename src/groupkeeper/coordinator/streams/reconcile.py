@@ -11,15 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from groupkeeper.coordinator.streams.group import (
-    STABLE,
-    UNRELEASED_TASKS,
-    UNREVOKED_TASKS,
-    StreamsMember,
-    Task,
-    TaskRole,
-    Tasks,
-)
+from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
+from groupkeeper.coordinator.streams.group import STABLE, UNRELEASED_TASKS, UNREVOKED_TASKS, StreamsMember
 from groupkeeper.protocol.errors import FencedMemberEpoch
 
 _Holders: TypeAlias = Mapping[tuple[str, int], Collection[tuple[TaskRole, str]]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, Task, TaskEpochs, TaskRole, Tasks
+from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import streams_group_member_metadata_value as member_value

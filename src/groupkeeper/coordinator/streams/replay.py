@@ -6,17 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Protocol
 
+from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
 from groupkeeper.coordinator.epochs.log import GroupLog, RecordClasses
 from groupkeeper.coordinator.kernel.result import Record
-from groupkeeper.coordinator.streams.group import (
-    StreamsGroup,
-    StreamsMember,
-    Task,
-    TaskEpochs,
-    TaskRole,
-    Tasks,
-    UserEndpoint,
-)
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs, UserEndpoint
 from groupkeeper.coordinator.streams.records import target_record
 from groupkeeper.coordinator.streams.topology import TopologyRecord
 from groupkeeper.protocol import messages as m

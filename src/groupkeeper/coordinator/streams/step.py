@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from groupkeeper.coordinator.assignors.spec import Tasks
 from groupkeeper.coordinator.assignors.tasks import TaskMember, assign
 from groupkeeper.coordinator.epochs.step import EpochStep
 from groupkeeper.coordinator.kernel.result import Arm, Meter
@@ -19,7 +20,6 @@ from groupkeeper.coordinator.streams.group import (
     StreamsGroup,
     StreamsMember,
     StreamsSoft,
-    Tasks,
 )
 from groupkeeper.coordinator.streams.reconcile import TaskGoal, reconcile_tasks
 from groupkeeper.coordinator.streams.replay import LOG

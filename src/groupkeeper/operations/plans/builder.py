@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
-from groupkeeper.operations import reset
 from groupkeeper.operations.errors import NoPlan, NoSuchTime, NothingCommitted, OutOfRange
+from groupkeeper.operations.plans import reset
 from groupkeeper.operations.plans.by_time import Since, first_since
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of

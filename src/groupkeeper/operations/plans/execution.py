@@ -12,8 +12,8 @@ from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfCo
 from groupkeeper.operations.plans.guard import PlanVerdict, check, refuse_other_cluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import Outcome, Recorder, commit
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.plans.world import FoundGroup, describe
-from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _LOOK_EVERY_S = 0.5

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.model import GroupPlan, Kind, Plan
-from groupkeeper.operations.reset import Scenario, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+from groupkeeper.operations.plans.reset import Scenario, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from groupkeeper.operations.times import utc_text
 
 TOOL = "kafka-consumer-groups"

@@ -22,7 +22,7 @@ from groupkeeper.operations.plans.builder import Made, PlanTopics
 from groupkeeper.operations.plans.deletions import NO_PARTITIONS, chosen
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition

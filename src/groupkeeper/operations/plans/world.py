@@ -23,7 +23,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers, PartitionsMissing
 from groupkeeper.operations.plans.model import PlannedTopic, PlanTrouble
-from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.selection import of_new_types
 from groupkeeper.operations.topics import describe_topics, listed, unreachable
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations import reset
 from groupkeeper.operations.errors import BadTopicArgument
+from groupkeeper.operations.plans import reset
 from groupkeeper.operations.plans.builder import ALL_COMMITTED, Otherwise, PlanTopics, Policies
 from groupkeeper.operations.plans.sweeps import Criteria
 from groupkeeper.operations.selection import BadGroupPattern, Names

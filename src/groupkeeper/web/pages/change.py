@@ -8,7 +8,7 @@ from html import escape
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.errors import TOOLS, NotOfConsumers, named
-from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.shell import Way, command, option, text, tool
 from groupkeeper.web.changes.change_request import SHARE_SCENARIOS
 from groupkeeper.web.pages import parts, scope

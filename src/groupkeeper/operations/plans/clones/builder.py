@@ -18,8 +18,8 @@ from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Tran
 from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.plans.world import FoundGroups, Logs, look_at_groups, look_at_logs, will_be_made
-from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
