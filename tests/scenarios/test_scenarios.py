@@ -1,11 +1,17 @@
 """Every scenario prints what its file says; `python -m tests.scenarios --rewrite FILE` writes what it really prints."""
 
 import difflib
+import re
+from typing import Any
 
 import pytest
+from tests.memory_shell import MemoryShell
 from tests.scenarios import texts
 from tests.scenarios.runner import Runner, Scenario, read_scenarios, run_step, scenario_files
 
+from groupkeeper.coordinator.classic import step as classic_step
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.protocol.primitives import Message
 
 SCENARIOS = [
@@ -34,6 +40,14 @@ def test_scenario(scenario: Scenario) -> None:
             pytest.fail("\n".join([*step.lead, *step.commands, *diff]), pytrace=False)
 
 
+def run_all() -> None:
+    for path in scenario_files():
+        for scenario in read_scenarios(path)[1]:
+            runner = Runner()
+            for step in scenario.steps:
+                run_step(runner, step)
+
+
 def test_each_field_of_an_answer_is_filled_in_some_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
     fields: dict[str, bool] = {}
     texts_of = texts.answer_lines
@@ -53,10 +67,31 @@ def test_each_field_of_an_answer_is_filled_in_some_scenario(monkeypatch: pytest.
                     look_at(found)
 
     monkeypatch.setattr(texts, "answer_lines", answer_lines)
-    for path in scenario_files():
-        for scenario in read_scenarios(path)[1]:
-            runner = Runner()
-            for step in scenario.steps:
-                run_step(runner, step)
+    run_all()
     unfilled = {key for key, is_filled in fields.items() if not is_filled} - UNFILLED
     assert not unfilled, f"no scenario has values of these: fill them where the answer is made, and show it: {unfilled}"
+
+
+def test_classic_groups_change_states_as_their_table_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = re.findall(r"^ {4}(no group|\w+) +> (no group|\w+) +(.+)$", classic_step.__doc__ or "", re.MULTILINE)
+    seen: dict[tuple[str, str], set[str]] = {}
+    carry_out = MemoryShell.carry_out
+
+    def states(shell: MemoryShell) -> dict[str, str]:
+        groups = shell.coordinator.state.groups.items()
+        return {group_id: group.state.value if isinstance(group, ClassicGroup) else "" for group_id, group in groups}
+
+    def observed(shell: MemoryShell, result: Result, cause: Any) -> bool:
+        before = states(shell)
+        is_written = carry_out(shell, result, cause)
+        after = states(shell)
+        name = type(cause.request if isinstance(cause, Call) else cause).__name__.removesuffix("Request")
+        for group_id in before.keys() | after.keys():
+            change = before.get(group_id, "no group"), after.get(group_id, "no group")
+            if change[0] != change[1] and all(change):
+                seen.setdefault(change, set()).add("start" if cause is None else name)
+        return is_written
+
+    monkeypatch.setattr(MemoryShell, "carry_out", observed)
+    run_all()
+    assert {(before, after): set(causes.split(", ")) for before, after, causes in table} == seen

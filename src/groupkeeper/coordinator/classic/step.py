@@ -2,6 +2,23 @@
 
 A `Step` starts from a group. Handlers make transitions one after the other, and the step ends as one `Result`: the
 records, the new soft state, the answers that are due, and the timers. The group itself is not changed.
+
+From one result to the next, by a request, a timer or the start of the coordinator (`tests/scenarios` compares):
+
+    no group            > Empty                JoinGroup, OffsetCommit, TxnOffsetCommit
+    no group            > PreparingRebalance   JoinGroup
+    Empty               > no group             DeleteGroups, OffsetExpiration
+    Empty               > PreparingRebalance   JoinGroup
+    PreparingRebalance  > CompletingRebalance  JoinGroup, JoinPhase, LeaveGroup, MemberSession
+    PreparingRebalance  > Empty                JoinPhase, LeaveGroup, MemberSession
+    CompletingRebalance > Stable               SyncGroup
+    CompletingRebalance > PreparingRebalance   JoinGroup, LeaveGroup, MemberSession, SyncGroup, SyncPhase
+    CompletingRebalance > Empty                LeaveGroup, SyncPhase
+    Stable              > PreparingRebalance   JoinGroup, LeaveGroup, MemberSession, SyncPhase, start
+    Stable              > CompletingRebalance  JoinGroup
+    Stable              > Empty                LeaveGroup, MemberSession
+
+How a group becomes one of another type, and back, is in `consumer/conversion.py`.
 """
 
 from __future__ import annotations
