@@ -224,16 +224,13 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     _set_environment(master, settings)
     before = log.stat().st_size if log.exists() else 0
     try:
-        with _noise_to(log):
+        with interrupts_first(), _noise_to(log):
             _start_java({**chosen, "spark.master": master, "spark.app.name": name})
             session = builder.master(master).getOrCreate()
     except KeyboardInterrupt:
         _end_java()
         raise
     except (PySparkException, Py4JError, OSError) as error:
-        if (interrupted := interrupt_behind(error)) is not None:
-            _end_java()
-            raise interrupted from None
         reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
         if others:
             reason = f"{reason.rstrip('.')}; Spark also reads {', '.join(others)} of the environment"
@@ -243,11 +240,20 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     return session
 
 
-def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt behind an error: Py4J cleans up after it, on a connection that may still be in use."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error
+@contextlib.contextmanager
+def interrupts_first() -> Iterator[None]:
+    """Raises an interrupt in place of an error that it has caused: Py4J cleans up after it, on a connection that may
+    still be in use.
+    """
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            cause = cause.__context__
+        raise
 
 
 def _start_java(settings: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.runtime.executors import context_of
-from groupkeeper.pipeline.session import interrupt_behind, log_path, quieten, start_session
+from groupkeeper.pipeline.session import interrupts_first, log_path, quieten, start_session
 
 _PY4J = "py4j/java_gateway.py"
 _FORGETTING = ("<lambda>", "_garbage_collect_object")
@@ -47,7 +47,7 @@ def session(
     _came.clear()
     _interrupt_at(signal.SIGTERM, signal.SIGHUP)
     try:
-        with _interrupts_kept():
+        with interrupts_first(), _interrupts_kept():
             quieten()
             spark = start_session(
                 f"groupkeeper {name}",
@@ -65,16 +65,12 @@ def session(
     _silence()
     is_wanted = False
     try:
-        yield spark
+        with interrupts_first():
+            yield spark
     except KeyboardInterrupt as interrupted:
         is_wanted = _was_at_work(spark, log, interrupted)
         raise
-    except (PySparkException, Py4JError, OSError) as error:
-        if (interrupt_before := interrupt_behind(error)) is not None:
-            is_wanted = _was_at_work(spark, log, interrupt_before)
-            raise interrupt_before from None
-        if isinstance(error, OSError):
-            raise
+    except (PySparkException, Py4JError) as error:
         is_wanted = (cause := cause_of(error)) is None
         raise SourceError(cause or f"{first_line(error)}{_place_of(log)}") from error
     finally:

@@ -6,7 +6,9 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
+from py4j.protocol import Py4JError
 
+from groupkeeper.pipeline.jobs import running
 from groupkeeper.pipeline.jobs.running import interrupt
 
 OF_PY4J = compile("lambda reference: during()", "site-packages/py4j/java_gateway.py", "eval")
@@ -48,3 +50,17 @@ def test_it_is_not_lost_while_an_object_is_forgotten(capsys: pytest.CaptureFixtu
     assert seen == ["all of it"]
     assert kept() is None
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("step", ["quieten", "start_session"])
+def test_it_counts_where_py4j_fails_to_clean_up_after_it(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise Py4JError("Gateway must be connected to send cancel cmd.")
+
+    monkeypatch.setattr(running, step, interrupted)
+    with pytest.raises(KeyboardInterrupt) as ended, running.session("snapshot", master=None, remote=None):
+        pass
+    assert ended.value.__cause__ is None
