@@ -120,7 +120,10 @@ def parse_duration(text: str) -> Duration:
     total_ns = -nanos if (match[6] or "").startswith("-") else nanos
     units = ("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1)
     for (name, size), part in zip(units, match.group(2, 4, 5, 6), strict=True):
-        seconds = int(part or 0) * size
+        try:
+            seconds = int(part or 0) * size
+        except ValueError:  # thousands of digits
+            seconds = 2**63
         if not -(2**63) <= seconds < 2**63:
             raise BadDuration(f"Text cannot be parsed to a Duration: {name}")
         total_ns += seconds * 10**9

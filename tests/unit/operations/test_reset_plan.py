@@ -119,7 +119,14 @@ def test_topic_arguments_with_the_wrong_number_of_parts(argument: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "part"), [("t:x", "x"), ("t:0,,1", ""), ("t: 1", " 1"), ("t:99999999999", "99999999999")]
+    ("argument", "part"),
+    [
+        ("t:x", "x"),
+        ("t:0,,1", ""),
+        ("t: 1", " 1"),
+        ("t:99999999999", "99999999999"),
+        pytest.param(f"t:{'9' * 5000}", "9" * 5000, id="thousands of digits"),
+    ],
 )
 def test_topic_arguments_with_partitions_that_are_no_numbers(argument: str, part: str) -> None:
     with pytest.raises(BadTopicArgument) as refusal:

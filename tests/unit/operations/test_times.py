@@ -160,6 +160,7 @@ def test_not_durations(text: str) -> None:
         ("PT153722867280912931M", "minutes"),
         ("PT9223372036854775808S", "seconds"),
         ("P106751991167300DT999999999H", "overflow"),
+        pytest.param(f"P1DT{'9' * 5000}H", "hours", id="thousands of digits"),
         ("-PT-9223372036854775808S", "overflow"),
     ],
 )

@@ -19,7 +19,7 @@ _END = ""
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
 _ASSERTIONS = {"A": r"\A", "G": r"\A", "Z": r"\Z", "z": r"\Z", "b": r"\b", "B": r"\B"}
 _LOOKS = {"=": "(?=", "!": "(?!", ">": "(?>", "<=": "(?<=", "<!": "(?<!"}
-_COUNT = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
+_COUNT = re.compile(r"\{([0-9]{1,4000})(,([0-9]{0,4000}))?\}")  # int() refuses more than 4300 digits
 _HEX = re.compile(r"[0-9A-Fa-f]{2}|\{[0-9A-Fa-f]+\}")
 _OCTAL = re.compile(r"[0-3][0-7]{2}|[0-7]{1,2}")
 _FLAGS = re.compile(r"([dimsuxU]*)(?:-([dimsuxU]*))?([:)])")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 _BLANKS = "".join(map(chr, range(33)))
+_NUMBER = re.compile(r"[+-]?\d{1,4000}")  # int() refuses more than 4300 digits
 ERRORS = "org.apache.kafka.common.errors."
 
 K = TypeVar("K")
@@ -30,11 +32,7 @@ K = TypeVar("K")
 
 def parse_number(text: str, largest: int) -> int | None:
     """A decimal number as Integer.parseInt and Long.parseLong read it, None when it isn't one or doesn't fit."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isdecimal():
-        return None
-    number = int(text)
-    return number if -largest - 1 <= number <= largest else None
+    return int(text) if _NUMBER.fullmatch(text) and -largest - 1 <= int(text) <= largest else None
 
 
 def to_int(number: int) -> int:

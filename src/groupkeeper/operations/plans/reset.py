@@ -7,6 +7,7 @@ in ``plans.making``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ from groupkeeper.operations.plans.model import Change, GroupPlan, Note, NoteKind
 from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import GroupIdNotFound
+
+_NUMBER = re.compile(r"[+-]?\d{1,4000}")  # int() refuses more than 4300 digits
 
 
 class ToEarliest(NamedTuple):
@@ -100,8 +103,7 @@ def parse_topic_argument(argument: str) -> tuple[str, list[int] | None]:
     topic, numbers = parts
     partitions = []
     for number in numbers.rstrip(",").split(",") if numbers.strip(",") else []:
-        digits = number[1:] if number[:1] in ("+", "-") else number
-        if not digits.isdecimal() or not -(2**31) <= int(number) < 2**31:
+        if not _NUMBER.fullmatch(number) or not -(2**31) <= int(number) < 2**31:
             raise BadTopicArgument(f"Invalid partition '{number}' specified in topic arg '{argument}''")
         partitions.append(int(number))
     return topic, partitions

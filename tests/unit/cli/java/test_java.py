@@ -7,6 +7,8 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, IllegalArgument
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, NonEmptyGroup
 
+MANY = pytest.param("9" * 5000, id="thousands of digits")
+
 
 @pytest.mark.parametrize(
     ("text", "number"),
@@ -16,7 +18,9 @@ def test_numbers(text: str, number: int) -> None:
     assert java.parse_number(text, java.INT_MAX) == number
 
 
-@pytest.mark.parametrize("text", ["", "+", "-", " 1", "1 ", "1_0", "1.0", "0x1", "1L", "2147483648", "-2147483649"])
+@pytest.mark.parametrize(
+    "text", ["", "+", "-", " 1", "1 ", "1_0", "1.0", "0x1", "1L", "2147483648", "-2147483649", MANY]
+)
 def test_not_numbers(text: str) -> None:
     assert java.parse_number(text, java.INT_MAX) is None
 
