@@ -174,7 +174,7 @@ class SyncAdmin(Blocking):
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
         """``alter_consumer_group_offsets`` of many groups: one request for each, many in flight. ``tell`` is called
-        after each group's answer.
+        after each group's commit.
         """
         return self._run(self._admin.alter_offsets_of_groups(offsets, tell=tell, timeout_ms=timeout_ms))
 

@@ -181,7 +181,7 @@ class Following:
 
 def _standing(rows: Sequence[PartitionLag], before: tuple[GroupStanding, ...], at_ms: int) -> tuple[GroupStanding, ...]:
     """The committed offsets by topic; ``at_ms`` for those that have changed."""
-    # After a clock was set back, an offset has stood still at most since now.
+    # After a clock was set back, an offset that has not moved has stood since now at the latest.
     known = {each.topic: each._replace(since_ms=min(each.since_ms, at_ms)) for each in before}
     found = []
     for topic, some in groupby(rows, key=lambda row: row.topic):

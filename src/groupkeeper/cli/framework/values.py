@@ -203,7 +203,7 @@ def duration(text: str) -> Duration:
 
 
 def age_ms(text: str) -> int:
-    """The same, in milliseconds."""
+    """A duration back from now, in milliseconds."""
     return duration(text).whole_ms
 
 

@@ -128,7 +128,7 @@ class OffsetCalls:
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
         """``alter_consumer_group_offsets`` of many groups: one request for each, many in flight. ``tell`` is called
-        after each group's answer.
+        after each group's commit.
         """
         for group_id, own in mapped(offsets, "offsets").items():
             keyed(own, TopicPartition, f"offsets[{group_id!r}]", OffsetAndMetadata)
