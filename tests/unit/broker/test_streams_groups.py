@@ -1,6 +1,7 @@
 """Streams groups through the broker: internal topics, who may what, restarts, settings, switches (KIP-1071)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.unit.broker.peer import Denies, Peer
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.coordinator.streams.group import StreamsGroup
+from groupkeeper.coordinator.streams.records import member_record
 from groupkeeper.coordinator.streams.topology import StatusCode
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
@@ -145,6 +147,19 @@ async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
     group = peer.broker.groups.shard_of("g").coordinator.state.find("g", StreamsGroup)
     assert group is not None
     assert group.assignment_configs["rack.aware.assignment.tags"] == "zone,rack"
+
+
+async def test_tags_may_be_in_another_order_in_the_log(peer: Peer) -> None:
+    request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
+    request.topology = Topology(0, [Subtopology("0", ["t"])])
+    request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    request.client_tags = [KeyValue("rack", "r"), KeyValue("zone", "a")]
+    first = await peer.ask(request, 1)
+    group = peer.broker.groups.shard_of("g").coordinator.state.find("g", StreamsGroup)
+    assert group is not None
+    kafkas = member_record("g", replace(group.members["m"], client_tags=(("zone", "a"), ("rack", "r"))))
+    peer.broker.groups.shard_of("g").coordinator.replay(kafkas)
+    assert (await peer.ask(request, 1)).member_epoch == first.member_epoch
 
 
 async def test_a_member_that_joins_again_says_whether_it_has_an_endpoint(peer: Peer) -> None:

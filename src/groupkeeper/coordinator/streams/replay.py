@@ -84,7 +84,7 @@ class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
             topology_epoch=value.topology_epoch,
             process_id=value.process_id,
             endpoint=None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
-            client_tags=tuple((tag.key, tag.value) for tag in value.client_tags),
+            client_tags=tuple(sorted((tag.key, tag.value) for tag in value.client_tags)),
         )
 
     def read_target(self, value: m.StreamsGroupTargetAssignmentMemberValue) -> Tasks:
