@@ -115,15 +115,19 @@ class Authorizer:
 
 
 class Rule(NamedTuple):
-    """A rule that allows or denies something. A name that ends in `*` is a prefix; `*` is every name."""
+    """A rule that allows or denies something."""
 
     is_allowed: bool
     operation: Operation
     resource_type: ResourceType
     name: str = _ANY
+    """One that ends in `*` is a prefix; `*`: every name."""
     principal: str = _ANY
+    """`*`: every principal."""
     host: str = _ANY
+    """The client's address; `*`: every address."""
     client_id: str = _ANY
+    """As `name`."""
 
     def is_about(self, resource_type: ResourceType, name: str) -> bool:
         """Whether the rule applies to a resource, for any principal."""

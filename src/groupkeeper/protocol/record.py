@@ -56,26 +56,28 @@ class Record:
 
 
 class BatchHeader(NamedTuple):
-    """The header of a batch, as in its bytes.
-
-    In the formats 0 and 1 every message is a batch of its own: `base_offset` is then the offset of the message (of
-    the last one inside a compressed message), `max_timestamp` its timestamp (−1 in format 0), `record_count` 1, or
-    −1 for a compressed message (unknown without decompressing), and the fields of format 2 are −1.
-    """
+    """The header of a batch, as in its bytes. In the formats 0 and 1 every message is a batch of its own."""
 
     base_offset: int
+    """In formats 0 and 1 the offset of the message, or of the last one inside a compressed message."""
     batch_length: int
     partition_leader_epoch: int
+    """−1 in formats 0 and 1."""
     magic: int
     crc: int
     attributes: int
     last_offset_delta: int
+    """0 in formats 0 and 1."""
     base_timestamp: int
+    """In formats 0 and 1 as `max_timestamp`."""
     max_timestamp: int
+    """In format 1 the message's timestamp; −1 in format 0."""
     producer_id: int
+    """−1, as the next two: no producer, or formats 0 and 1."""
     producer_epoch: int
     base_sequence: int
     record_count: int
+    """In formats 0 and 1: 1, or −1 for a compressed message (unknown without decompressing)."""
 
     @property
     def compression(self) -> str:

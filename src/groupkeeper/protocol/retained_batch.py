@@ -25,23 +25,22 @@ records in a few bytes.
 
 
 class BatchEntry(NamedTuple):
-    """A record of a decompressed body, parsed only as far as compaction needs.
-
-    Attributes:
-        offset: its offset in the partition.
-        key: None for null.
-        has_value: false for a tombstone.
-        delta: its timestamp minus the batch's base timestamp.
-        start, rest, end: positions in the body: of the record, of the field after its timestamp, and of its end.
-    """
+    """A record of a decompressed body, parsed only as far as compaction needs. Positions are in the body."""
 
     offset: int
+    """In the partition."""
     key: bytes | None
+    """None: null."""
     has_value: bool
+    """False: a tombstone."""
     delta: int
+    """Its timestamp minus the batch's base timestamp."""
     start: int
+    """Position of the record."""
     rest: int
+    """Position of the field after its timestamp."""
     end: int
+    """Position of its end."""
 
 
 def read_keys(buf: bytes, pos: int, header: BatchHeader) -> Iterator[tuple[bytes, int]]:

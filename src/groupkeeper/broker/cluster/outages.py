@@ -25,19 +25,18 @@ _log = getLogger("groupkeeper.broker")
 
 @dataclass(slots=True)
 class _Outage:
-    """The outage of one node.
-
-    Attributes:
-        kind: a word for people. since_s: when its replicas last had all records, by the loop's clock. fault: of its
-        requests.
-        lags: whether its replicas get no records now. is_silent: whether the controller gets no heartbeats.
-    """
+    """The outage of one node."""
 
     kind: str
+    """A word for people."""
     since_s: float
+    """When its replicas last had all records, by the loop's clock."""
     fault: Fault | None
+    """Of its requests; None: none."""
     lags: bool
+    """Whether its replicas get no records now."""
     is_silent: bool
+    """Whether the controller gets no heartbeats."""
     timer: TimerHandle | None = None
 
     def end(self) -> None:

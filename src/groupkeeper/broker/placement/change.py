@@ -12,23 +12,22 @@ from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 
 @dataclass(frozen=True, slots=True)
 class ElectionTerms:
-    """The conditions of a leader election.
-
-    Attributes:
-        end_offset: the end of the log. running: the nodes that may lead. min_in_sync: `min.insync.replicas`.
-        has_eligible: whether eligible leader replicas are enabled (KIP-966). is_unclean: whether any running replica
-        may lead if no in-sync or eligible one can. wanted: the leader to elect if it may lead; −1: keep the present
-        one.
-        unclean: nodes back from a kill, which are not eligible.
-    """
+    """The conditions of a leader election."""
 
     end_offset: int
+    """The end of the log."""
     running: Collection[int]
+    """The nodes that may lead."""
     min_in_sync: int
+    """`min.insync.replicas`."""
     has_eligible: bool
+    """Whether eligible leader replicas are enabled (KIP-966)."""
     is_unclean: bool = False
+    """Whether any running replica may lead if no in-sync or eligible one can."""
     wanted: int = NO_LEADER
+    """The leader to elect if it may lead; −1: keep the present one."""
     unclean: Collection[int] = ()
+    """Nodes back from a kill, which are not eligible."""
 
 
 def changed(at: Placement, target: Placement, terms: ElectionTerms) -> Placement:

@@ -46,18 +46,19 @@ Synonym = tuple[str, str | None, int]
 
 
 class DescribedSetting(NamedTuple):
-    """One setting of a resource. `synonyms` are the settings that can give its value, in order of precedence. `value`
-    is None if the setting is unset or a secret. Unknown settings (`UNKNOWN_TYPE`) count as secrets, as they may be
-    secret.
-    """
+    """One setting of a resource. Unknown settings (`UNKNOWN_TYPE`) count as secrets, as they may be secret."""
 
     name: str
     value: str | None
+    """None: unset, or a secret."""
     source: int
+    """One of the codes `…_SOURCE`."""
     type: str
     doc: str | None
+    """None: an unknown setting."""
     is_read_only: bool
     synonyms: tuple[Synonym, ...]
+    """The settings that can give its value, in order of precedence."""
 
     @property
     def is_sensitive(self) -> bool:

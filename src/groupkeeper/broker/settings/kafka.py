@@ -11,22 +11,19 @@ from groupkeeper.broker.settings.table import ACCEPTED, ANY, FIXED, LISTENER, ON
 
 
 class KafkaSetting(NamedTuple):
-    """A setting of Kafka's brokers that is kept as a text.
-
-    Attributes:
-        change: how it may change while the broker runs: FIXED, ANY, ONE or LISTENER.
-        type: Kafka's name of the type in lower case.
-        default: as text; None is unset.
-        low: the least value; None: no check.
-        doc: one sentence for people.
-    """
+    """A setting of Kafka's brokers that is kept as a text."""
 
     name: str
     change: str
+    """How it may change while the broker runs: FIXED, ANY, ONE or LISTENER."""
     type: str
+    """Kafka's name of the type, in lower case."""
     default: str | None = None
+    """As text; None: unset."""
     low: int | None = None
+    """The least value; None: no check."""
     doc: str = f"{ACCEPTED}."
+    """One sentence for people."""
 
 
 QUOTAS = frozenset(

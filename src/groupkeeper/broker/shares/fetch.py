@@ -29,22 +29,18 @@ _READ_AHEAD = 1 << 20
 
 
 class WantedRecords(NamedTuple):
-    """A member's fetch.
-
-    Attributes:
-        session: the member's session.
-        topics: by topic id and partition, in the order in which they are served: the topic's name, None if unknown.
-        is_strict: whether `max_records` must not be exceeded.
-    """
+    """A member's fetch."""
 
     session: ShareSession
     topics: Mapping[Place, str | None]
+    """By topic id and partition, in the order in which they are served: the topic's name; None: unknown."""
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     max_records: int
     batch_size: int
     is_strict: bool
+    """Whether `max_records` must not be exceeded."""
 
 
 class _ShareReading(NamedTuple):
