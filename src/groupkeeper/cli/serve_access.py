@@ -27,16 +27,19 @@ _TOKEN_BYTES = 24
 
 
 class PageAccess(NamedTuple):
-    """The access to the server. ``desk`` None: nothing can be changed. ``record`` None: there is no journal. ``token``:
-    made for this run, "": none. ``files``: of users and roles. ``oidc`` None: no provider of logins.
-    """
+    """The access to the server."""
 
     access: Access
     desk: Desk | None
+    """None: nothing can be changed."""
     record: ChangeRecord | None
+    """None: there is no journal."""
     token: str
+    """Made for this run; "": none was."""
     files: Sequence[ServedFile]
+    """Of users and roles."""
     oidc: OidcLogin | None
+    """None: no provider of logins."""
 
 
 def add_access(command: ArgumentParser) -> None:

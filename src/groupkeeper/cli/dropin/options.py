@@ -31,22 +31,24 @@ def refuse(options: Options, name: str, others: Iterable[str]) -> None:
 
 
 class Option(NamedTuple):
-    """One option.
-
-    ``argument`` describes the value in the help, None: the option takes none. ``kind`` is the value's Java type.
-    ``optional``: the value may be left out. ``available_with``: at least one of these must be given too.
-    ``is_help``: given, the others need not fit together. ``required``: must be given.
-    """
+    """One option."""
 
     name: str
     help: str
     argument: str | None = None
+    """Describes the value in the help; "": nothing describes it; None: the option takes none."""
     kind: str = "String"
+    """The value's Java type."""
     optional: bool = False
+    """Whether the value may be left out."""
     default: int | str | None = None
+    """None: there is none."""
     available_with: tuple[str, ...] = ()
+    """At least one of these must be given too; empty: none need be."""
     is_help: bool = False
+    """Given, the others need not fit together."""
     required: bool = False
+    """Whether it must be given."""
 
     @property
     def takes_value(self) -> bool:

@@ -48,18 +48,19 @@ class Cluster(NamedTuple):
 
 
 class ClusterSession(NamedTuple):
-    """The client of a command. ``is_secured``: it authenticates, so brokers may hide some things. ``cluster``: its
-    name, with several clusters. ``context``: the name of the context in use, None: none; ``protected``: the name of the
-    context that protects this cluster.
-    """
+    """The client of a command."""
 
     admin: Admin
     options: Namespace
     progress: Progress
     is_secured: bool = False
+    """Whether it uses TLS or SASL: brokers may then hide things from its user."""
     cluster: str | None = None
+    """The cluster's name, with several clusters; None: there is one."""
     context: str | None = None
+    """The name of the context in use; None: none."""
     protected: str | None = None
+    """The name of the context that protects this cluster; None: none is known."""
     timeout_ms: int = TIMEOUT_MS
 
     def note(self, text: str) -> None:
@@ -69,19 +70,22 @@ class ClusterSession(NamedTuple):
 
 
 class ClusterReport(NamedTuple):
-    """The report of a command. ``more``: facts about the whole; those of a page override them. ``is_plain``: no rows.
-    ``has_lines``: it has no end, so JSON is one object for each row. ``in_order``: sorts the rows of all pages.
-    ``may_lack``: with several clusters, a named group may be missing in some if another one has it.
-    """
+    """The report of a command."""
 
     shape: Shape
     pages: Pages
     more: Mapping[str, Value] = {}
+    """Facts about the whole; those of a page override them."""
     with_columns: Sequence[str] = ()
+    """Shown although tables leave them out by default."""
     is_plain: bool = False
+    """Whether it has no rows."""
     has_lines: bool = False
+    """Whether it has no end, so JSON is one object for each row."""
     in_order: Callable[[AsyncIterator[Page]], AsyncGenerator[Page, None]] | None = None
+    """Sorts the rows of all pages; None: they stay as they come."""
     may_lack: bool = False
+    """Whether, with several clusters, a named group may be missing in some if another one has it."""
 
 
 def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> None:

@@ -34,17 +34,18 @@ class ContextProblem(Exception):
 
 
 class Context(NamedTuple):
-    """A context. ``properties``: its own; ``command_config``: the path of a file with more, over which its own win.
-    ``is_protected``: changes must be confirmed with the context's name. ``journal``: where its changes are journalled;
-    None: as for other clusters.
-    """
+    """A context."""
 
     name: str
     bootstrap_server: str
     command_config: str | None
+    """The path of a file with more properties; None: none."""
     properties: Mapping[str, str]
+    """Its own, which win over those of ``command_config``."""
     is_protected: bool = False
+    """Whether changes must be confirmed with the context's name."""
     journal: str | None = None
+    """Where its changes are journalled; None: as for other clusters."""
 
 
 def folder() -> Path:

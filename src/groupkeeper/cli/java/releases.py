@@ -19,30 +19,33 @@ class UnknownRelease(ValueError):
 
 
 class Release(NamedTuple):
-    """The output of the official tools of one release.
-
-    ``purposes``: each tool's description. ``end``: the end of some sentences. ``resetter``: the logger of offsets moved
-    into the log. ``bare_questions``: a failed request of kafka-share-groups is shown without the Java classes around
-    it, and a refused reset with the broker's reason. ``unknown_share_group``: the class of that failure.
-    ``share_scopes``, ``share_scenarios``: the options that kafka-share-groups lists. ``undeletable_topics``: the
-    options that its --delete refuses, and how it names them. ``streams_views``: the options of kafka-streams-groups
-    --describe. ``streams_scopes``: those of its --reset-offsets. ``has_assignor``: its --state has that column.
-    ``lacks``: options that its tools don't recognize.
-    """
+    """The output of the official tools of one release."""
 
     version: str
     purposes: Mapping[str, str]
+    """Each tool's description."""
     end: str
+    """The end of some sentences."""
     resetter: str
+    """The logger of offsets moved into the log."""
     bare_questions: bool
+    """Whether kafka-share-groups shows a failure without Java's classes around it, and why a reset was refused."""
     unknown_share_group: str
+    """The class of the failure if a share group does not exist."""
     share_scopes: tuple[str, ...]
+    """The options that kafka-share-groups lists if a reset has no scope."""
     share_scenarios: tuple[str, ...]
+    """Those that it lists if a reset has no target."""
     undeletable_topics: tuple[tuple[str, ...], str]
+    """The options that its --delete refuses, and how it names them."""
     streams_views: tuple[str, ...]
+    """The options of kafka-streams-groups --describe."""
     streams_scopes: str
+    """Those of its --reset-offsets."""
     has_assignor: bool
+    """Whether its --state has that column."""
     lacks: frozenset[str]
+    """Options that its tools don't recognize."""
 
 
 _KAFKA_4_4 = Release(

@@ -36,15 +36,17 @@ class OidcFailed(Exception):
 
 
 class OidcSettings(NamedTuple):
-    """The settings. ``client_secret`` "": a public client. ``public_url``: this server's; "": as requests name it."""
+    """The settings."""
 
     issuer: str
     client_id: str
     client_secret: str
+    """"": a public client."""
     scope: str
     user_claim: str
     teams_claim: str
     public_url: str
+    """This server's; "": as requests name it."""
 
 
 class OidcUser(NamedTuple):

@@ -51,16 +51,17 @@ T = TypeVar("T")
 
 
 class Toolbox(NamedTuple):
-    """The tools' context. ``person``: the user of the connection; ``look``: polls a cluster, unless it was just polled.
-    ``allows_apply``: whether plans are applied without asking a person.
-    """
+    """The tools' context."""
 
     answers: Answers
     person: Callable[[Any], Person]
+    """The user of the connection."""
     look: Callable[[str | None], Awaitable[None]]
+    """Polls a cluster, or all (None), unless just polled."""
     open_admins: Mapping[str, Callable[[], Admin]]
     ways: Ways
     allows_apply: bool
+    """Whether plans are applied without asking a person."""
 
     @property
     def service(self) -> ChangeService:

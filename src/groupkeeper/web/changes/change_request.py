@@ -45,18 +45,21 @@ class Target(NamedTuple):
 
 
 class ChangeRequest(NamedTuple):
-    """A requested change. ``topics``: its partitions. ``scenario``: a reset's target; None: no reset. ``target``: of a
-    clone. ``command``: does the same in a shell. ``is_of_share_group``: start offsets are set, not committed ones.
-    """
+    """A requested change."""
 
     deed: Deed
     group_id: str
     topics: PlanTopics
+    """Its partitions."""
     scenario: reset.Scenario | None
+    """Where a reset goes; None: no reset."""
     policies: Policies
     command: tuple[str, ...]
+    """Does the same in a shell."""
     target: Target | None = None
+    """Of a clone; None: no clone."""
     is_of_share_group: bool = False
+    """Whether start offsets are set, not committed ones."""
 
 
 class Swept(NamedTuple):

@@ -45,9 +45,10 @@ _ASCENDING_FIRST = ("group", "type", "state", "margin")
 
 
 class Wish(NamedTuple):
-    """The view that the URL requests, as typed: it may have any text."""
+    """The view that the URL requests. It may have any text; unknown values count as missing."""
 
     text: str = ""
+    """A part of group ids; "", as in the next three: any."""
     status: str = ""
     kind: str = ""
     state: str = ""

@@ -25,16 +25,16 @@ PartitionStatuses = Mapping[TopicPartition, tuple[Status, str]]
 
 
 class PartitionRow(NamedTuple):
-    """A partition of the table. ``stood_ms``: how long its commit is known to have been the same; None: unknown.
-    ``is_marked``: whether it is the reason why the group does not move.
-    """
+    """A partition of the table."""
 
     row: PartitionLag
     wait: Wait
     status: Status
     stood_ms: int | None
+    """How long its commit is known to have been the same; None: unknown."""
     cluster: str
     is_marked: bool
+    """Whether it is the reason why the group does not move."""
 
     def waiting(self, shown: str) -> str:
         """``shown``, or "unknown" if it is unknown how many records wait."""
