@@ -23,21 +23,24 @@ _TRIES = 3
 
 
 class Query(NamedTuple):
-    """A query, and the offsets that it reads of one cluster. `offsets` come next; `batch_id` None: no batch is done,
-    they are the first ones. `done_ms`: when `offsets` were written; `earlier_ms`: when the batches ended whose files
-    are still there, in order. `running`: the end offsets of the batch under way. `others`: the number of sources other
-    than Spark's for Kafka and `groupkeeper`.
-    """
+    """A query, and the offsets that it reads of one cluster."""
 
     name: str
     path: str
     query_id: str | None
+    """None: the checkpoint does not tell it."""
     batch_id: int | None
+    """The last batch that is done; None: none is, and `offsets` are the first ones."""
     done_ms: int
+    """When that batch was done; without one, when the query began. 0: unknown."""
     offsets: Mapping[TopicPartition, int]
+    """The next ones to read."""
     earlier_ms: tuple[int, ...] = ()
+    """When the batches ended whose files are still there, in order."""
     running: Mapping[TopicPartition, int] = {}
+    """The end offsets of the batch under way."""
     others: int = 0
+    """The number of sources other than Spark's for Kafka and `groupkeeper`."""
     notes: tuple[str, ...] = ()
 
 

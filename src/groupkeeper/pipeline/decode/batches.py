@@ -54,10 +54,7 @@ class CorruptBatch(record_batch.CorruptRecord):
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The whole batches of several record sets, one element per batch, in the order of the sets and their offsets.
-
-    `next_offsets` has an element per record set: the offset after its last whole batch; None: it has none.
-    """
+    """The whole batches of several record sets, one element per batch, in the order of the sets and their offsets."""
 
     data: bytes
     set_index: Ints
@@ -72,6 +69,7 @@ class Batches:
     producer_id: Ints
     record_count: Ints
     next_offsets: list[int | None]
+    """For each record set, the offset after its last whole batch; None: it has none."""
 
     @property
     def codec(self) -> Ints:

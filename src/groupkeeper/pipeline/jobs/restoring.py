@@ -26,8 +26,11 @@ class OffsetThen(NamedTuple):
     partition: int
     committed_offset: int
     leader_epoch: int | None
+    """None: the commit has none."""
     metadata: str | None
+    """None: it is not kept (privacy)."""
     topic_id: str | None = None
+    """None: the commit has none."""
 
 
 Then = Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]

@@ -108,15 +108,16 @@ def _silent(text: str) -> None:
 
 
 class RefreshContext(NamedTuple):
-    """The inputs besides the tables: the clusters and their state at the tables' instant, offsets' retention, Spark's
-    queries, owners and journals. New rows are those from `made_to` up to `read_to`.
-    """
+    """The inputs besides the tables. New rows are those from `made_to` up to `read_to`."""
 
     clusters: Clusters
+    """With their state at the tables' instant."""
     retentions: Retentions
+    """How long clusters keep offsets."""
     made_to: NextOffsets = MappingProxyType({})
     read_to: NextOffsets = MappingProxyType({})
     queries: Queries = Queries()
+    """Spark's."""
     owners: Sequence[OwnerRule] = ()
     journals: Sequence[str | ChangeJournal] = ()
     """Journals of groupkeeper, their files, or folders with such files."""

@@ -33,18 +33,24 @@ _Key = tuple[str, str]
 
 
 class TopicFacts(NamedTuple):
-    """Facts about a topic; None: unknown. `log_bytes` counts the largest replica of each partition, `disk_bytes` all
-    replicas. `problem`: why something is unknown.
-    """
+    """Facts about a topic; None: unknown."""
 
     is_internal: bool | None = None
+    """None: unknown, as the next six."""
     replication_factor: int | None = None
+    """The smallest number among its partitions."""
     cleanup_policy: str | None = None
+    """delete, compact, or both."""
     retention_ms: int | None = None
+    """−1: unlimited."""
     retention_bytes: int | None = None
+    """For each partition; −1: unlimited."""
     log_bytes: int | None = None
+    """Counts the largest replica of each partition."""
     disk_bytes: int | None = None
+    """Counts all replicas."""
     problem: str | None = None
+    """Why something is unknown; None: no request failed."""
 
 
 def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None) -> pa.Table:

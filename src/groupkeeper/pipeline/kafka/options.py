@@ -33,14 +33,18 @@ class Start(NamedTuple):
 
 
 class ClusterOptions(NamedTuple):
-    """A cluster to read. `name` None: rows have its cluster id. One of `topics`, `pattern`, `partitions` is given."""
+    """A cluster to read."""
 
     name: str | None
+    """None: rows have its cluster id."""
     properties: Mapping[str, str]
     """Kafka's client properties by their Java names, bootstrap.servers among them."""
     topics: tuple[str, ...] | None
+    """None, as the next two: another of the three is given."""
     pattern: str | None
+    """A regular expression for names of topics; None as above."""
     partitions: Mapping[str, tuple[int, ...]] | None
+    """By topic; None as above."""
     start: Start
     end: Start
     topic_ids: Mapping[str, str] = MappingProxyType({})
@@ -77,7 +81,9 @@ class ReadOptions(NamedTuple):
     tasks: int | None = None
     """The minimum number of tasks; None: the source chooses."""
     max_records_per_task: int | None = None
+    """None: no limit is given."""
     max_offsets_per_trigger: int | None = None
+    """Of a stream's batch; None: no limit."""
     poll_timeout_ms: int = 120_000
     checks_crcs: bool = True
     privacy: Privacy | None = None

@@ -50,12 +50,12 @@ _DEFAULT_NAME = "cluster"
 
 
 class Range(NamedTuple):
-    """Records to read: offsets from `start` to before `end`. `name` is the cluster's in the rows, `cluster` its number
-    in the options.
-    """
+    """Records to read: offsets from `start` to before `end`."""
 
     cluster: int
+    """Its number in the options."""
     name: str
+    """The cluster's, in the rows."""
     topic: str
     partition: int
     start: int

@@ -22,13 +22,13 @@ _OWN = (*LAG.key, "committed_offset", "commit_time", "log_partition")
 
 
 class _MeasuredLag(NamedTuple):
-    """Tables with a row for each committed offset (`own`): its log (a row of LOG_OFFSETS), and the record at the offset
-    (`oldest`: is_there, time, is_committed_there, committed_time); null where unknown.
-    """
+    """Tables with a row for each committed offset; null where unknown."""
 
     own: pa.Table
     log: pa.Table
+    """Rows of LOG_OFFSETS."""
     oldest: pa.Table
+    """The record at the offset: is_there, time, is_committed_there, committed_time."""
     not_read: pa.ChunkedArray
     """Why the latest commits of the group are not known; null: they are."""
     lag: pa.Array

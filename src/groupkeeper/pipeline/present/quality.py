@@ -29,7 +29,9 @@ class Check(NamedTuple):
     """A row of tables.QUALITY without the time."""
 
     cluster: str | None
+    """None: the check covers all clusters."""
     table_name: str | None
+    """None: the check covers the directory."""
     check_name: str
     result: str
     found: int

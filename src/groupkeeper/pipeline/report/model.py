@@ -24,28 +24,28 @@ class Refresh(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something to act on. `kind`: an urgency, of a group; else calmed, held or stale. `group_id` "": it is not about a
-    group. `place`: a partition as TOPIC-PARTITION; None: none. `value` is in `unit`, which begins with ms if it is a
-    time; None: unknown. `time`: when it began, or will happen. `command` helps with it; the reader fills in HOST:PORT.
-    """
+    """Something to act on."""
 
     kind: str
+    """An urgency, of a group; else calmed, held or stale."""
     cluster: str
     group_id: str
+    """Empty: it is not about a group."""
     place: str | None
+    """A partition as TOPIC-PARTITION; None: none."""
     value: float | None
+    """In `unit`; None: unknown."""
     unit: str
+    """Begins with ms if it is a time."""
     time: datetime | None
+    """When it began or will happen, or when `value` was measured; None: unknown."""
     note: str
     command: tuple[str, ...]
+    """Helps with it; has HOST:PORT, for the reader to fill in, if no way to the cluster is known."""
 
 
 class Group(NamedTuple):
-    """A group at present. `lag` in records and `lag_ms`, the age of the oldest record to read, are None if no
-    partition's lag is known; `unknown` is the number of partitions without one. `since`: when the first of its
-    partitions with the group's status got it; `rule`: of the partition that has waited longest. `since` and
-    `last_commit_time` None: unknown, or never. `measured_time`: the instant of its lag, None: it was not measured.
-    """
+    """A group at present."""
 
     cluster: str
     group_id: str
@@ -55,27 +55,34 @@ class Group(NamedTuple):
     partitions: int
     status: str
     rule: str
+    """Of the partition that has waited longest."""
     since: datetime | None
+    """When the first of its partitions with the group's status got it; None: unknown, or never."""
     lag: int | None
+    """In records; None: no partition's is known."""
     lag_ms: int | None
+    """The age of the oldest record to read; None: no partition's is known, as in share groups."""
     unknown: int
+    """The number of partitions without a known lag."""
     last_commit_time: datetime | None
+    """None: unknown, or never."""
     rebalances: int
     measured_time: datetime | None = None
+    """The instant of its lag; None: it was not measured."""
     urgency: Urgency = Urgency.NONE
 
 
 class Cluster(NamedTuple):
-    """The headline numbers of a cluster; `lag` is the sum of its groups, `lag_ms` the highest; None: no group's is
-    known.
-    """
+    """The headline numbers of a cluster."""
 
     cluster: str
     groups: int
     members: int
     partitions: int
     lag: int | None
+    """The sum of its groups; None: no group's is known."""
     lag_ms: int | None
+    """The highest of its groups; None: no group's is known."""
     statuses: dict[str, int]
     commits: int
     expirations: int
@@ -86,9 +93,7 @@ class Cluster(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Offset commits and completed rebalances in a cluster, in bins of `minutes` from `begin` on. `covered`: how many
-    minutes of each bin the report covers, fewer for the first and the last one.
-    """
+    """Offset commits and completed rebalances in a cluster, in bins of `minutes` from `begin` on."""
 
     cluster: str
     begin: datetime
@@ -96,6 +101,7 @@ class Activity(NamedTuple):
     commits: tuple[int, ...]
     rebalances: tuple[int, ...]
     covered: tuple[int, ...]
+    """How many minutes of each bin the report covers, fewer for the first and the last one."""
 
 
 class LagLine(NamedTuple):
@@ -116,55 +122,75 @@ class LagLine(NamedTuple):
 
 
 class Rewind(NamedTuple):
-    """A row of tables.REWINDS; `records` below 0 were skipped. `change_id` None: no journal has the change."""
+    """A row of tables.REWINDS."""
 
     cluster: str
     group_id: str
     topic: str
     partition: int
-    rewind_time: datetime | None
-    from_offset: int | None
-    to_offset: int | None
+    rewind_time: datetime
+    """When it was committed; rows without it are left out."""
+    from_offset: int
+    to_offset: int
     records: int | None
+    """How many are read again; below 0: skipped; None: more than a BIGINT holds."""
     was_empty: bool | None
+    """Whether the group had no members then; None: unknown."""
     change_id: str | None = None
+    """In groupkeeper's journal; None, as the next four: no journal has the change."""
     change_kind: str | None = None
+    """reset, undo, clone or sweep; None as above."""
     changed_by: str | None = None
+    """The user, with server and principal if known; None as above."""
     changed_on: str | None = None
+    """The host; None as above, or hosts are not kept."""
     command: str | None = None
+    """Without secrets; None as above."""
     undoes: str | None = None
+    """The id of the change that an undo undoes; None: it is none."""
 
 
 class Stale(NamedTuple):
-    """The rows of tables.STALE of a group with the same reason: the number of offsets (0: the group as a whole), their
-    topics, the longest idle time, the first time of expiry, and the records lost in all.
-    """
+    """The rows of tables.STALE of a group with the same reason."""
 
     cluster: str
     group_id: str
     reason: str
     offsets: int
+    """How many; 0: the group as a whole."""
     topics: tuple[str, ...]
     idle_days: float | None
+    """The longest idle time; None: unknown."""
     expires_time: datetime | None
+    """The first time of expiry; None: unknown, or never while the group has members."""
     lost_records: int | None
+    """In all; None: the reason is not below_log_start."""
 
 
 class Partition(NamedTuple):
-    """A partition with a committed offset of a group, as tables.LAG and tables.STATUS have it."""
+    """A partition with a committed offset of a group, as in tables.LAG and tables.STATUS, or SHARE_OFFSETS."""
 
     topic: str
     partition: int
     status: str
     committed_offset: int | None
+    """A share group's start offset; None: no member of it has read the partition."""
     log_end_offset: int | None
+    """None: the partition could not be queried."""
     lag: int | None
+    """In records; None: unknown."""
     lag_ms: int | None
+    """The age of the oldest record to read; None: unknown, as in share groups."""
     lag_basis: str | None
+    """How `lag_ms` is known: exact, interpolated, unknown; None: a share group."""
     growth_per_s: float | None
+    """Records produced less those read; None: unknown."""
     catch_up_ms: int | None
+    """Time until lag is 0 if both rates stay; None: never, or unknown."""
     margin_ms: int | None
+    """Time until the oldest unread record may be deleted; below 0: now; None: never, or unknown."""
     commit_time: datetime | None
+    """When it was committed, or a share group's state was written; None: unknown."""
     problem: str
 
 
@@ -189,19 +215,21 @@ class Event(NamedTuple):
 
 
 class Details(NamedTuple):
-    """More about a group: partitions with the worst first, events with the latest first. `left_out`: how many more
-    partitions, members and events there are. `commits`: offsets committed in each bin of `minutes` from `begin` on;
-    empty: none.
-    """
+    """More about a group: partitions with the worst first, events with the latest first."""
 
     line: LagLine | None = None
+    """Its lag over time; None: not measured."""
     partitions: tuple[Partition, ...] = ()
     members: tuple[Member, ...] = ()
     events: tuple[Event, ...] = ()
     left_out: tuple[int, int, int] = (0, 0, 0)
+    """How many more partitions, members and events there are."""
     begin: datetime | None = None
+    """Of the first bin of `commits`; None: the tables have no times."""
     minutes: int = 1
+    """Of a bin."""
     commits: tuple[int, ...] = ()
+    """Offsets committed in each bin; empty: none."""
 
 
 class Unmeasured(NamedTuple):
@@ -212,25 +240,29 @@ class Unmeasured(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A report. `measured_time` None: no lag was measured. `missing`: needed tables that the directory lacks. `groups`
-    are in the order of their urgency; `top` is how many of them the plots show. `refresh` None: no run has listed the
-    tables.
-    """
+    """A report."""
 
     directory: str
     measured_time: datetime | None
+    """The latest instant; None: no lag was measured."""
     since: datetime | None
+    """None, as the next: the tables have no times."""
     until: datetime | None
+    """None as above."""
     hours: float
     top: int
+    """How many groups the plots show."""
     clusters: tuple[Cluster, ...]
     groups: tuple[Group, ...]
+    """In the order of their urgency."""
     activity: tuple[Activity, ...]
     lag_lines: tuple[LagLine, ...]
     rewinds: tuple[Rewind, ...]
     stale: tuple[Stale, ...]
     missing: tuple[str, ...]
+    """Needed tables that the directory lacks."""
     refresh: Refresh | None = None
+    """None: no run has listed the tables."""
     findings: tuple[Finding, ...] = ()
     details: Mapping[tuple[str, str], Details] = MappingProxyType({})
     unmeasured: tuple[Unmeasured, ...] = ()

@@ -5,13 +5,13 @@ the change that it undid.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Rewind
 
-_FOLDED_S = 60
+_FOLDED = timedelta(seconds=60)
 _UNDO = "undo"
 _NO_ENTRY = "no journal entry is known"
 _HOW = {
@@ -32,11 +32,11 @@ class Move(NamedTuple):
         return self.places[0]
 
     @property
-    def time(self) -> datetime | None:
+    def time(self) -> datetime:
         return self.places[-1].rewind_time
 
     @property
-    def until(self) -> datetime | None:
+    def until(self) -> datetime:
         return self.places[0].rewind_time
 
     @property
@@ -53,7 +53,7 @@ def moves_of(rewinds: Sequence[Rewind]) -> list[Move]:
         if each.change_id is None:
             key = (each.cluster, None, each.group_id, (each.records or 0) < 0, each.was_empty)
         found = last.get(key)
-        if found is None or (each.change_id is None and _apart(found[-1], each) > _FOLDED_S):
+        if found is None or (each.change_id is None and found[-1].rewind_time - each.rewind_time > _FOLDED):
             found = last[key] = []
             folded.append(found)
         found.append(each)
@@ -74,12 +74,6 @@ def made_by(move: Move) -> str:
     where = f" on {words.name(change.changed_on)}" if change.changed_on else ""
     by = f"{words.name(change.change_kind)} by {words.name(change.changed_by)}{where}"
     return by + (f", of {words.name(change.undoes)}" if change.undoes else "")
-
-
-def _apart(one: Rewind, two: Rewind) -> float:
-    if one.rewind_time is None or two.rewind_time is None:
-        return 0.0
-    return abs((one.rewind_time - two.rewind_time).total_seconds())
 
 
 def _undone(moves: Sequence[Move]) -> list[Move]:

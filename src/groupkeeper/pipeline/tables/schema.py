@@ -25,11 +25,14 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A parquet dataset at DIR/`name`/: one row per `one_row_per`; `key` names the columns that identify a row."""
+    """A table, kept as a parquet dataset."""
 
     name: str
+    """The dataset is at DIR/name/."""
     one_row_per: str
+    """What a row stands for."""
     key: tuple[str, ...]
+    """The columns that identify a row."""
     columns: tuple[Column, ...]
     day_of: str | None = None
     """The column with a row's time, by which --keep-rows removes it; None: the table is replaced as a whole."""

@@ -342,11 +342,12 @@ def _is_idle(spark: SparkSession) -> bool:
 
 
 class _Read(NamedTuple):
-    """The result of a batch for one cluster. `reached`: by partition, the next offset to read; empty: none."""
+    """The result of a batch for one cluster."""
 
     reading: Reading
     written: Sequence[Written]
     reached: Mapping[int, int]
+    """By partition, the next offset to read; empty: nothing counts."""
     is_whole: bool
     failed: source.Failed | None
     is_slow: bool

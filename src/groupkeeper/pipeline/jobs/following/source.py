@@ -81,11 +81,12 @@ class Failed(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The clusters' answers. `failed`, by cluster number: also those that have not answered yet."""
+    """The clusters' answers."""
 
     plan: planning.ReadPlan
     readings: Sequence[Reading]
     failed: Mapping[int, Failed]
+    """By cluster number: also those that have not answered yet."""
     retentions: Replies
     is_measured: bool
     cut: frozenset[int]
@@ -104,15 +105,15 @@ class Part(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What a task has read of a Part: `reached` has the next offset of each partition, or is empty if nothing counts.
-    `failed`: why reading ended early.
-    """
+    """What a task has read of a Part."""
 
     part: Part
     written: Written
     reached: Mapping[int, int]
+    """The next offset of each partition; empty: nothing counts."""
     is_whole: bool
     failed: Failed | None = None
+    """Why reading ended early, or nothing counts; None: neither."""
     is_slow: bool = False
     """Whether `patience_s` was over before the end of the ranges."""
 
