@@ -1,6 +1,7 @@
 """A connection serves what never waits in the call that brings the bytes, and everything in order."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,6 +12,7 @@ from groupkeeper.broker import Broker
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
+from groupkeeper.protocol.primitives import RootMessage
 
 pytestmark = pytest.mark.skipif(
     sys.implementation.name == "pypy", reason="its first commits take longer than a turn, until they are compiled"
@@ -133,6 +135,16 @@ async def test_nothing_is_served_after_a_request_that_closes_the_connection(wire
     await asyncio.wait_for(wire.socket.closed.wait(), 5)
     await asyncio.sleep(0)
     assert (wire.socket.replied, offset(wire.broker)) == ([1], 1)
+
+
+@pytest.mark.parametrize("request_class", [m.SaslHandshakeRequest, m.SaslAuthenticateRequest])
+async def test_refused_requests_are_not_kept(wire: Wire, request_class: type[RootMessage]) -> None:
+    # An error that all requests share would keep the frames of each that it refused.
+    for number in range(1, 11):
+        wire.feed(encode_request(number, "c", request_class(), 1))
+        await wire.socket.has(number)
+    gc.collect()
+    assert sum(isinstance(one, request_class) for one in gc.get_objects()) <= 1
 
 
 async def test_a_client_that_does_not_read_is_not_served(wire: Wire) -> None:

@@ -10,16 +10,16 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.settings.features import METADATA_VERSION, finalized_features
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRequest, UnregisterControllerRequest
+from groupkeeper.protocol.messages import (
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    SaslAuthenticateRequest,
+    UnregisterControllerRequest,
+)
 from groupkeeper.protocol.primitives import RootMessage
 
 _UNREGISTERS_SINCE = 33
 """The level of metadata.version with UnregisterController."""
-
-_REFUSALS: dict[int, errors.KafkaError] = {
-    17: errors.IllegalSaslState(),
-    36: errors.IllegalSaslState("SaslAuthenticate request received after successful authentication"),
-}
 
 
 async def handle(broker: Broker, call: Call, request: RootMessage) -> RootMessage:
@@ -34,7 +34,9 @@ async def handle(broker: Broker, call: Call, request: RootMessage) -> RootMessag
         case UnregisterControllerRequest(controller_id=controller_id):
             require_cluster(broker, call, Operation.ALTER)
             _refuse_controller(broker, controller_id)
-    raise _REFUSALS[call.api_key]
+        case SaslAuthenticateRequest():
+            raise errors.IllegalSaslState("SaslAuthenticate request received after successful authentication")
+    raise errors.IllegalSaslState
 
 
 def _refuse_controller(broker: Broker, controller_id: int) -> None:
