@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any
 
-from groupkeeper.broker.apis._groups import may, may_topic, refuse_or_ask, without_share_groups
+from groupkeeper.broker.apis._groups import may, may_topic, without_share_groups
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share_state.state import UNKNOWN_COUNT, UNKNOWN_OFFSET, SharePartitionKey
 from groupkeeper.protocol import errors
@@ -158,15 +159,17 @@ async def _change(
     trouble = without_share_groups(broker)
     if trouble is None and not may(broker, call, operation, request.group_id):
         trouble = errors.GroupAuthorizationFailed()
+    if trouble is not None:
+        return refuse_request(request, trouble)
     readable, results = [], []
-    async for topic in in_turns(request.topics if trouble is None else ()):
+    async for topic in in_turns(request.topics):
         if may_topic(broker, call, Operation.READ, topic.topic_name):
             readable.append(topic)
         else:
             results.append(hidden(topic))
     part = copy(request)
-    part.topics = readable if trouble is None else request.topics
-    response: Any = await refuse_or_ask(broker, call, part, trouble)
+    part.topics = readable
+    response: Any = await broker.groups.ask(request.group_id, part, call)
     if results and not response.error_code:
         response.responses = [*results, *response.responses]
     return response  # type: ignore[no-any-return]

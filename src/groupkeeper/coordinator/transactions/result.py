@@ -4,9 +4,9 @@ Its driver takes these steps for every result, in this order, without running an
 in between:
 
 1. append `records` to the log, all or none (but see `is_atomic`). If that fails, pass the error to
-`TransactionCoordinator.refuse` and send the response it returns; the state is unchanged; 2. `replay` each record, then
-`apply` each value of `soft`; 3. write the markers of `ending`, if there is one, to its partitions, and hand its id to
-`complete`, whose result is
+   `TransactionCoordinator.refuse` and send the response it returns; the state is unchanged;
+2. `replay` each record, then `apply` each value of `soft`;
+3. write the markers of `ending`, if there is one, to its partitions, and hand its id to `complete`, whose result is
    treated alike. If a marker can't be written now, do this step again later; the answer leaves all the same, for the
    outcome is decided. A restart begins with this step for every result of `resume`;
 4. send `response`.
