@@ -85,10 +85,11 @@ class Request(NamedTuple):
     """None: the offsets are those of ``from_file``."""
     policies: Policies = Policies()
     from_file: Mapping[str, Mapping[TopicPartition, int]] | None = None
-    """The offsets of each group from a file, which names the partitions; None: there is no file."""
+    """The offsets of each group, of a file or of the pipeline, in the partitions to reset; None: not given."""
     command: tuple[str, ...] = ()
     made_ms: int = 0
     file_name: str = ""
+    """Where these offsets are from, for texts."""
     creates: bool = True
     """Whether to plan for groups that don't exist; else they are only in ``absent`` of the outcome."""
 
