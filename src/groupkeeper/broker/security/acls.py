@@ -35,16 +35,16 @@ class Permission(IntEnum):
 class Acl(NamedTuple):
     """An ACL: it allows or denies a principal an operation on the resources of a pattern. Types are codes of the
     protocol.
-
-    `name` is `*` for all resources of the type (as a literal name). `host` is an address, a network (`10.0.0.0/8`), or
-    `*`. `principal` is `Type:name`; `User:*` is every principal.
     """
 
     resource_type: int
     name: str
+    """`*` for all resources of the type (as a literal name)."""
     pattern_type: int
     principal: str
+    """`Type:name`; `User:*` is every principal."""
     host: str
+    """An address, a network (`10.0.0.0/8`), or `*`."""
     operation: int
     permission: int
 
@@ -76,16 +76,16 @@ _OPERATIONS = frozenset(map(int, Operation))
 
 
 class AclFilter(NamedTuple):
-    """A filter of ACLs. Names that are None, and codes that are `ANY`, match all ACLs.
-
-    With the pattern type MATCH, `name` is a resource's name, and the ACLs that apply to this resource match.
-    """
+    """A filter of ACLs. Codes that are `ANY` match all ACLs."""
 
     resource_type: int
     name: str | None
+    """None: any. With the pattern type MATCH, a resource's name: the ACLs that apply to this resource match."""
     pattern_type: int
     principal: str | None
+    """None: any."""
     host: str | None
+    """None: any."""
     operation: int
     permission: int
 

@@ -23,20 +23,18 @@ _OPTIONS: Any = {"enforce_minimum_key_length": True}
 
 
 class Expected(NamedTuple):
-    """The required claims of a token.
-
-    Attributes:
-        issuer: its `iss`; empty: any.
-        audiences: one of them is in its `aud`; empty: it must have none, or with `is_for_anyone` may have any.
-        clock_skew_ms: by how much the issuer's clock may differ.
-        scope_claim, subject_claim: the claims with its scopes and its principal.
-    """
+    """The required claims of a token."""
 
     issuer: str = ""
+    """Its `iss`; empty: any."""
     audiences: tuple[str, ...] = ()
+    """One of them is in its `aud`; empty: it must have none, or with `is_for_anyone` may have any."""
     clock_skew_ms: int = 30_000
+    """By how much the issuer's clock may differ."""
     scope_claim: str = "scope"
+    """The claim with its scopes."""
     subject_claim: str = "sub"
+    """The claim with its principal."""
     is_for_anyone: bool = False
 
 

@@ -22,23 +22,20 @@ _LARGEST = 2**63 - 1
 
 
 class Token(NamedTuple):
-    """A delegation token. Principals are `Type:name`, times are milliseconds since the epoch.
-
-    Attributes:
-        owner: the principal of clients that log in with the token.
-        requester: the principal that created it.
-        renewers: other principals that may renew and expire it.
-        max_ms: the latest expiry that a renewal can give.
-        expires_ms: when it expires unless it is renewed.
-    """
+    """A delegation token. Principals are `Type:name`, times are milliseconds since the epoch."""
 
     token_id: str
     owner: str
+    """The principal of clients that log in with the token."""
     requester: str
+    """The principal that created it."""
     renewers: tuple[str, ...]
+    """Other principals that may renew and expire it."""
     issued_ms: int
     max_ms: int
+    """The latest expiry that a renewal can give."""
     expires_ms: int
+    """When it expires unless it is renewed."""
 
     def may_be_renewed_by(self, principal: str) -> bool:
         """Whether a principal owns it, or is one of its renewers."""

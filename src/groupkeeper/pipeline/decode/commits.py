@@ -30,8 +30,8 @@ _FLEXIBLE_TEXT_AT = 14
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Fields of offset commits, one element per record. Fields of records that are not `ok` have no meaning, nor do
-    those of a tombstone's value.
+    """Fields of offset commits, one element per record. Fields of records that are not ok have no meaning, nor do those
+    of a tombstone's value.
     """
 
     ok: Bools

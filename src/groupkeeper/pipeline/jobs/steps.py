@@ -108,14 +108,16 @@ def _silent(text: str) -> None:
 
 
 class RefreshContext(NamedTuple):
-    """The inputs besides the tables. New rows are those from `made_to` up to `read_to`."""
+    """The inputs besides the tables."""
 
     clusters: Clusters
     """With their state at the tables' instant."""
     retentions: Retentions
     """How long clusters keep offsets."""
     made_to: NextOffsets = MappingProxyType({})
+    """Where new rows begin."""
     read_to: NextOffsets = MappingProxyType({})
+    """Where new rows end."""
     queries: Queries = Queries()
     """Spark's."""
     owners: Sequence[OwnerRule] = ()

@@ -50,7 +50,7 @@ _DEFAULT_NAME = "cluster"
 
 
 class Range(NamedTuple):
-    """Records to read: offsets from `start` to before `end`."""
+    """Records to read: offsets from the start to before the end."""
 
     cluster: int
     """Its number in the options."""

@@ -93,11 +93,13 @@ class Cluster(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Offset commits and completed rebalances in a cluster, in bins of `minutes` from `begin` on."""
+    """Offset commits and completed rebalances in a cluster, in bins."""
 
     cluster: str
     begin: datetime
+    """Of the first bin."""
     minutes: int
+    """The length of a bin."""
     commits: tuple[int, ...]
     rebalances: tuple[int, ...]
     covered: tuple[int, ...]

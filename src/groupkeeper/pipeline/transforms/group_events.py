@@ -35,7 +35,7 @@ _NOBODY: _Person = ("", None, None, None)
 
 
 class _Record(NamedTuple):
-    """A record that shows events; a field that it doesn't have is None. `time` is µs."""
+    """A record that shows events; a field that it doesn't have is None."""
 
     name: str
     group_type: str | None
@@ -48,6 +48,7 @@ class _Record(NamedTuple):
     person: _Person
     people: Sequence[_Person]
     time: int | None
+    """In µs."""
     is_new: bool
 
     @property
