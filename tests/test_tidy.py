@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Iterator, Set
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ GENERATED = (
 )  # fmt: skip
 MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 60
+MAX_FIELDS_TOGETHER = 5  # that the docstring of a class may explain
 MAX_MODULES = 20  # in a folder
 LISTINGS = ("src/groupkeeper/protocol/messages", "src/groupkeeper/broker/apis")  # one module for each message or API
 BANNED_WORDS = frozenset(["manager", "managers", "helper", "helpers", "util", "utils", "data", "info", "process"])
@@ -68,6 +70,8 @@ class Code(NamedTuple):
     """Texts in the code that are a word of VERDICTS."""
     plain: set[str]
     """Functions outside classes that no decorator hands to somebody else."""
+    unexplained: list[tuple[int, str]]
+    """Fields of large classes that are not explained where they stand."""
 
 
 VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
@@ -89,11 +93,13 @@ UNNAMED = frozenset(["__dir__", "pytest_configure"])
 def code_of(name: str) -> Code:
     text = (ROOT / name).read_text(encoding="utf-8")
     tree = ast.parse(text, name)
-    code = Code(name, text, [], [], [], [], [], plain_functions(tree))
+    code = Code(name, text, [], [], [], [], [], plain_functions(tree), [])
     for node in ast.walk(tree):
         if isinstance(node, Definition):
             code.names.append((node.lineno, node.name))
-            if not isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef):
+                code.unexplained.extend(unexplained(node))
+            else:
                 code.functions.append((node.lineno, node.name, (node.end_lineno or 0) - node.lineno + 1))
         elif isinstance(node, ast.ImportFrom):
             code.imports.append((node.lineno, node.module or "", [one.name for one in node.names]))
@@ -110,6 +116,24 @@ def code_of(name: str) -> Code:
 def plain_functions(tree: ast.Module) -> set[str]:
     functions = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {one.name for one in functions if not one.decorator_list}
+
+
+def unexplained(node: ast.ClassDef) -> Iterator[tuple[int, str]]:
+    """Fields of a large tuple or dataclass that its docstring explains, or, if others use it, that may be None without
+    a line under them.
+    """
+    fields = {one: after for one, after in pairwise([*node.body, None]) if isinstance(one, ast.AnnAssign)}
+    kinds = {ast.unparse(one).partition("(")[0] for one in (*node.bases, *node.decorator_list)}
+    if len(fields) <= MAX_FIELDS_TOGETHER or not kinds & {"NamedTuple", "dataclass"}:
+        return
+    above = ast.get_docstring(node) or ""
+    for field, after in fields.items():
+        name = ast.unparse(field.target)
+        has_line = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if re.search(rf"`{name}`|^ *{name}:", above, re.MULTILINE):
+            yield field.lineno, f"{node.name}.{name}: move what the docstring says to a line under the field"
+        elif not has_line and "None" in ast.unparse(field.annotation) and not node.name.startswith("_"):
+            yield field.lineno, f"{node.name}.{name}: say under the field what None means"
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +253,12 @@ def imported(module: Code, known: Set[str]) -> set[str]:
 def test_functions_are_short(modules: list[Code]) -> None:
     every = [(f"{one.name}:{line} {name}", lines) for one in modules for line, name, lines in one.functions]
     assert [(where, lines) for where, lines in every if lines > MAX_FUNCTION_LINES] == []
+
+
+def test_fields_of_large_classes_are_explained_one_by_one(modules: list[Code]) -> None:
+    """A paragraph about all fields of a class is read in full to find one, and nobody sees which one it lacks."""
+    every = [(f"{one.name}:{line}", what) for one in modules for line, what in one.unexplained]
+    assert [one for one in every if one[0].startswith("src/")] == []
 
 
 def test_names_say_something(modules: list[Code]) -> None:
