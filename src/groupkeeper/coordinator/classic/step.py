@@ -13,7 +13,7 @@ From one result to the next, by a request, a timer or the start of the coordinat
     PreparingRebalance  > Empty                JoinPhase, LeaveGroup, MemberSession
     CompletingRebalance > Stable               SyncGroup
     CompletingRebalance > PreparingRebalance   JoinGroup, LeaveGroup, MemberSession, SyncGroup, SyncPhase
-    CompletingRebalance > Empty                LeaveGroup, SyncPhase
+    CompletingRebalance > Empty                LeaveGroup, MemberSession, SyncPhase
     Stable              > PreparingRebalance   JoinGroup, LeaveGroup, MemberSession, SyncPhase, start
     Stable              > CompletingRebalance  JoinGroup
     Stable              > Empty                LeaveGroup, MemberSession
