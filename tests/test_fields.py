@@ -75,6 +75,12 @@ NOT_ANSWERED = {
 }
 """What the broker leaves at its default in answers."""
 
+MADE = {
+    "classic_groups": "LeaveGroupRequest",  # in the newest form, of versions below 3
+    "offset_fetch": "OffsetFetchRequestGroup OffsetFetchRequestTopic OffsetFetchRequestTopics",  # below 8, and of names
+}
+"""The structs of requests that modules of `apis` make."""
+
 OF_CLIENT = {"throttle_time_ms", "topic_id"}
 """What the client needs nowhere: it knows topics by name."""
 
@@ -91,18 +97,21 @@ class Source:
         counts: how many arguments have no name, at most.
     """
 
-    is_of_broker: bool
+    path: Path
     messages: set[str]
     read: set[str]
     given: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
+    @property
+    def is_of_broker(self) -> bool:
+        return self.path.parts[0] in ("broker", "coordinator")
+
 
 def source_of(path: Path) -> Source:
     text = path.read_text()
     messages = {*re.findall(r"\b(?:[A-Z]\w+?(?:Request|Response)|[a-z_]+_(?:request|response)\b)", text)}
-    place = path.relative_to(FOLDER).parts[0]
-    source = Source(place in ("broker", "coordinator"), messages, {*re.findall(r"\.(\w+)", text)})
+    source = Source(path.relative_to(FOLDER), messages, {*re.findall(r"\.(\w+)", text)})
     for node in ast.walk(ast.parse(text)) if messages else ():
         passed: list[ast.expr] = []
         if isinstance(node, ast.Call):
@@ -171,6 +180,16 @@ def test_the_broker_uses_each_field(name: str) -> None:
     assert unused == {*(NOT_READ | NOT_ANSWERED).get(name, "").split()}, (
         "the code that answers reads these of the request or gives them to the answer, else NOT_READ or NOT_ANSWERED "
         f"has them, and only them: {unused}"
+    )
+
+
+def test_requests_are_passed_on_not_made_again() -> None:
+    requests = [one for one in MESSAGES.values() if one.kind == "request"]
+    structs = {struct for request in requests for struct in request.structs if struct.startswith(request.name)}
+    apis = [source for source in SOURCES if source.path.match("broker/apis/*")]
+    made = {source.path.stem: source.counts.keys() & structs for source in apis}
+    assert {name: " ".join(sorted(some)) for name, some in made.items() if some} == MADE, (
+        "a coordinator gets the request itself, or a `copy` of it with other lists: a new one lacks newer fields"
     )
 
 

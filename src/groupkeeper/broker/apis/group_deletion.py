@@ -47,20 +47,20 @@ async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequ
                 continue
             refusal = m.OffsetDeleteResponsePartition(one.partition_index, errors.UnknownTopicOrPartition.code)
             answers.setdefault(topic.name, []).append(refusal)
+        topic.partitions = known
         if known:
-            accepted.append(m.OffsetDeleteRequestTopic(topic.name, known))
+            accepted.append(topic)
     # Call the coordinator even if no topic is left: an error of the group comes first.
-    response = await ask(
-        broker, call, Operation.DELETE, request.group_id, m.OffsetDeleteRequest(request.group_id, accepted)
-    )
+    request.topics = accepted
+    response = await ask(broker, call, Operation.DELETE, request.group_id, request)
     assert isinstance(response, m.OffsetDeleteResponse)
     if response.error_code:
         return response
     for answer in response.topics:
         answers.setdefault(answer.name, []).extend(answer.partitions)
-    return m.OffsetDeleteResponse(
-        topics=[m.OffsetDeleteResponseTopic(name, partitions) for name, partitions in answers.items()]
-    )
+    response = copy(response)
+    response.topics = [m.OffsetDeleteResponseTopic(name, partitions) for name, partitions in answers.items()]
+    return response
 
 
 def _check_topic(broker: Broker, call: Call, topic: str) -> int:

@@ -43,6 +43,6 @@ async def _known_filters(request: ListGroupsRequest) -> ListGroupsRequest:
     """
     states = {text.strip().lower() async for text in in_turns(request.states_filter)} & _STATES
     types = {text.lower() async for text in in_turns(request.types_filter)} & _TYPES
-    return ListGroupsRequest(
-        sorted(states) or [""] * bool(request.states_filter), sorted(types) or [""] * bool(request.types_filter)
-    )
+    request.states_filter = sorted(states) or [""] * bool(request.states_filter)
+    request.types_filter = sorted(types) or [""] * bool(request.types_filter)
+    return request

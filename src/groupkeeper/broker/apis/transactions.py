@@ -278,7 +278,9 @@ async def handle_describe(
             described[transactional_id] = _failure(transactional_id, errors.TransactionalIdAuthorizationFailed())
     known = [one for one in dict.fromkeys(request.transactional_ids) if one not in described]
     for ids in broker.transactions.split_by_shard(known):
-        answer = await broker.transactions.ask(ids[0], m.DescribeTransactionsRequest(ids), call)
+        part = copy(request)
+        part.transactional_ids = ids
+        answer = await broker.transactions.ask(ids[0], part, call)
         assert isinstance(answer, m.DescribeTransactionsResponse)
         for found in answer.transaction_states:
             if found.topics:
