@@ -79,9 +79,8 @@ VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
 
 SHARED = frozenset(
     """
-    Acl AclFilter Admin Call Checkpoint Cluster Column Config Connection Conversation Group GroupState
-    GroupType Member Node OAuthBearer Plain Problem Scram Security Settings ShareSession Step Token
-    _Reader
+    Acl AclFilter Admin Call Checkpoint Cluster Column Config Connection Group GroupState GroupType Member Node
+    Problem Security Settings ShareSession Step Token _Reader
     """.split()
 )
 """Names of classes that more than one module has."""

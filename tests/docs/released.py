@@ -11,7 +11,6 @@ from tools.broker_settings import of_broker
 
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.observing.metrics_table import METRICS
-from groupkeeper.broker.security.sasl import MECHANISMS
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.cli.framework.commands import parser
@@ -19,6 +18,7 @@ from groupkeeper.cli.framework.reports import Shape
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.tables import TABLES
 from groupkeeper.protocol.index import APIS
+from groupkeeper.security.mechanisms import MECHANISMS
 from groupkeeper.web import series
 from groupkeeper.web.exporter import PROGRAM_METRICS
 

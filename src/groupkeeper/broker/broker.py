@@ -101,8 +101,8 @@ class Broker(Outages):
     ) -> None:
         """`port`: the port of the first listener (0: a free port); given, other listeners are not opened. Without
         `listeners` the only listener is on 127.0.0.1, on a free port unless one is given. Without an authorizer every
-        client may do everything. `users` are passwords by user name: users may log in with PLAIN or SCRAM, and without
-        `listeners` clients must log in. `acls` are lines such as `alice READ GROUP billing-*`
+        client may do everything. `users` are passwords by user name: users may log in by each mechanism with passwords,
+        and without `listeners` clients must log in. `acls` are lines such as `alice READ GROUP billing-*`
         (docs/broker-security.md); nothing else is allowed then. With `tls` a throw-away CA signs the broker's
         certificate, and without `listeners` clients must use TLS; `client_properties` has the settings that clients
         need. `brokers` nodes have ids from `node.id` on and ports one after the other, and the nodes' racks are

@@ -1,26 +1,9 @@
-"""A request, in the form that API modules get, and who sent it."""
+"""A request, in the form that API modules get."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from groupkeeper.protocol.primitives import RootMessage
-
-ANONYMOUS = "User:ANONYMOUS"
-
-
-class Identity(NamedTuple):
-    """The identity of a client.
-
-    Attributes:
-        principal: `Type:name`.
-        expires_ms: when its authentication expires, milliseconds since the epoch; None: never.
-        is_by_token: whether it logged in with a delegation token.
-    """
-
-    principal: str = ANONYMOUS
-    expires_ms: int | None = None
-    is_by_token: bool = False
+from groupkeeper.security.identity import ANONYMOUS, Identity
 
 
 class Call:

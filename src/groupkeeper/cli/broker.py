@@ -17,6 +17,7 @@ from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, build_words
 from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.java_properties import BadEscape, name_in, parse_properties
+from groupkeeper.security.mechanisms import MECHANISMS
 
 _DEFAULT_PORT = 9092
 _EXIT_BAD_START = 1
@@ -65,6 +66,7 @@ def _open_standard_streams() -> None:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
+    users = ", ".join(dict.fromkeys(each.family or each.name for each in MECHANISMS.values() if each.has_users))
     parser.add_argument("--config", metavar="FILE", help="settings in a Java properties file, with Kafka's names")
     parser.add_argument(
         "--port",
@@ -89,7 +91,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=PASSWORD",
-        help="a user that authenticates by SASL (PLAIN, SCRAM); if the file has no listeners, all clients must "
+        help=f"a user that authenticates by SASL ({users}); if the file has no listeners, all clients must "
         "authenticate; repeat for several",
     )
     parser.add_argument(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from groupkeeper.security.errors import BadCredentials
+from groupkeeper.security.login_module import NAME, LoginModule
+from groupkeeper.security.mechanisms import MECHANISMS
 
-NAME = "sasl.jaas.config"
-
-_OPTIONS = frozenset({
-    "username", "password", "tokenauth", "clientId", "clientSecret", "scope", "serviceName", "keyTab", "principal",
-    "useKeyTab", "storeKey", "useTicketCache", "unsecuredLoginStringClaim_sub",
-})  # fmt: skip
+_KERBEROS = ("serviceName", "keyTab", "principal", "useKeyTab", "storeKey", "useTicketCache")
+_OPTIONS = {*_KERBEROS, *(name for each in MECHANISMS.values() for name in (*each.needs, *each.options))}
 """Options that error texts may name. Any other word may be part of an unquoted password."""
 
 _FLAGS = ("required", "requisite", "sufficient", "optional")
@@ -28,28 +26,6 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[0-7]{1,2}|.)", re.DOTALL)
 _CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-
-
-class LoginModule(NamedTuple):
-    """``class_name`` has no package. Error texts show ``title`` instead, as it may be a misplaced password."""
-
-    class_name: str
-    options: Mapping[str, str]
-
-    @property
-    def title(self) -> str:
-        """The class name, if it looks like one of a login module; else a substitute."""
-        return _shown(self.class_name)
-
-    def __repr__(self) -> str:
-        return f"LoginModule({self.title}, options: {len(self.options)})"  # names and values may be secrets
-
-    def needed(self, name: str) -> str:
-        """The value of a required option; raises BadCredentials if it is missing or empty."""
-        value = self.options.get(name)
-        if not value:
-            raise BadCredentials(f'{NAME}: {self.title} has no {name}: add {name}="…" before the semicolon')
-        return value
 
 
 class _Token(NamedTuple):
@@ -105,7 +81,7 @@ def _module(tokens: list[_Token], position: int) -> tuple[LoginModule, int]:
     if name.kind not in ("word", "text"):
         raise _bad("it must begin with the class name of a login module")
     class_name = name.text.rpartition(".")[2]
-    shown = _shown(class_name)
+    shown = LoginModule(class_name, {}).title
     if position + 1 >= len(tokens) or tokens[position + 1].text.lower() not in _FLAGS:
         raise _bad(f"after the class name of {shown} the word 'required' must follow")
     position += 2
@@ -124,10 +100,6 @@ def _module(tokens: list[_Token], position: int) -> tuple[LoginModule, int]:
         options[token.text] = value.text
         position += 3
     raise _bad(f"the entry of {shown} must end with a semicolon")
-
-
-def _shown(class_name: str) -> str:
-    return class_name if class_name.endswith("LoginModule") else "the login module"
 
 
 def _option(token: _Token) -> str:

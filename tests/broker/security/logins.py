@@ -1,8 +1,5 @@
 """Raw requests of a login."""
 
-import base64
-import hashlib
-import hmac
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +7,8 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 from tests.broker.conftest import Wire
 
-from groupkeeper.client.security.scram import Scram
 from groupkeeper.protocol import messages as m
+from groupkeeper.security.mechanisms.scram import ScramClient
 
 
 def plain(username: str, password: str, authorization_id: str = "") -> bytes:
@@ -35,8 +32,8 @@ async def log_in(wire: Wire, username: str, password: str) -> m.SaslAuthenticate
 async def log_in_by_scram(wire: Wire, mechanism: str, username: str, password: str) -> m.SaslAuthenticateResponse:
     """The last answer; the broker's proof is checked."""
     assert (await handshake(wire, mechanism)).error_code == 0
-    client = Scram(mechanism, username, password, "client-nonce")
-    answer = await token(wire, client.first())
+    client = ScramClient(mechanism, username, password, "client-nonce")
+    answer = await token(wire, await client.first())
     if answer.error_code:
         return answer
     final = client.answer(answer.auth_bytes)
@@ -58,13 +55,3 @@ def brokers_by_token(servers: str, fresh: Callable[[], str]) -> list[int]:
     client = AdminClient(settings)
     client.poll(0)
     return list(client.list_topics(timeout=20).brokers)
-
-
-def salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    return hashlib.pbkdf2_hmac("sha" + mechanism[-3:], password.encode(), salt, iterations)
-
-
-def proof(kind: str, salted_password: bytes, signed: bytes) -> str:
-    client_key = hmac.digest(salted_password, b"Client Key", kind)
-    signature = hmac.digest(hashlib.new(kind, client_key).digest(), signed, kind)
-    return base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()

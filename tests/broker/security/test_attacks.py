@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import Wire
 from tests.broker.security.logins import log_in
-from tests.broker.security.test_oauth import jwt
+from tests.unit.client.sasl_broker import start
+from tests.unit.security import logins
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.security.conversation import Plain
-from groupkeeper.broker.security.sasl import MECHANISMS
-from groupkeeper.client.security.scram import Scram
+from groupkeeper.client.security.choice import security_of
+from groupkeeper.client.security.sasl import SaslSecurity
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.security.scram import HASH_BY_MECHANISM
+from groupkeeper.security.mechanisms.mechanism import LoginFailed, LoginRefused
+from groupkeeper.security.mechanisms.plain import PlainServer
 
 CONVERSATIONS = 150
 MODULE = (
@@ -34,29 +35,27 @@ MODULE = (
 async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     settings = {
         "groupkeeper.audit.file": str(tmp_path / "audit.jsonl"),
-        "connection.failed.authentication.delay.ms": "0",
         "groupkeeper.authentication.timeout.ms": "2000",
-        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-        "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": MODULE,
         "delegation.token.secret.key": "secret",
+        **logins.settings(),
+        "listener.name.secure.oauthbearer.sasl.jaas.config": MODULE,
     }
     async with Broker(properties=settings, users={"alice": "alice-secret"}) as started:
         yield started
 
 
-def conversation(rng: random.Random) -> list[bytes]:
+async def conversation(rng: random.Random) -> list[bytes]:
     """The frames of a login that is refused, as long as nothing in it becomes right by chance."""
-    mechanism = rng.choice(MECHANISMS)
-    if mechanism == "PLAIN":
-        tokens = [b"\0alice\0alice-secreT"]
-    elif mechanism == "OAUTHBEARER":
-        claims = {"sub": "alice", "exp": time.time() + 60, "scope": "others"}
-        tokens = [f"n,a=alice,\x01auth=Bearer {jwt(claims)}\x01\x01".encode(), b"\x01"]
-    else:
-        assert mechanism in HASH_BY_MECHANISM, f"begin a login by {mechanism} here"
-        by_token = (("tokenauth", "true"),) if rng.random() < 0.2 else ()
-        client = Scram(mechanism, "alice", "alice-secreT", "nonce", by_token)
-        tokens = [client.first(), b"c=biws,r=nonce,p=" + rng.randbytes(8).hex().encode()]
+    mechanism = rng.choice([name for name, sample in logins.SAMPLES.items() if sample.wrong])
+    login = security_of(logins.properties(mechanism, rng.choice(logins.SAMPLES[mechanism].wrong)))
+    assert isinstance(login, SaslSecurity)
+    client, server = login.begin(), start(mechanism, "another")()
+    tokens = []
+    message: bytes | None = await client.first()
+    with suppress(LoginFailed, LoginRefused):
+        while message is not None:
+            tokens.append(message)
+            message = client.answer(await server.answer(message))
     version = rng.choice((0, 1, 1, 1))
     frames = [encode_request(1, None, m.SaslHandshakeRequest(mechanism), version)]
     if rng.random() < 0.5:
@@ -109,7 +108,7 @@ async def test_mutated_logins(broker: Broker, tmp_path: Path, seed: int, caplog:
         wire.writer.close()
 
     for _ in range(CONVERSATIONS // 15):
-        await asyncio.gather(*(attack(mutated(conversation(rng), rng)) for _ in range(15)))
+        await asyncio.gather(*[attack(mutated(await conversation(rng), rng)) for _ in range(15)])
     logins = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert len(logins) > CONVERSATIONS // 3
     assert not [one for one in logins if one["allowed"]]
@@ -201,10 +200,10 @@ async def test_who_does_not_hear_the_end_of_tls_sees_that_of_the_connection(*, h
 async def test_a_login_that_fails_by_a_defect_is_logged(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def answer(self: Plain, message: bytes) -> bytes:
+    async def answer(self: PlainServer, message: bytes) -> bytes:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(Plain, "answer", answer)
+    monkeypatch.setattr(PlainServer, "answer", answer)
     wire = await Wire.open(broker.bootstrap_servers)
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
         await log_in(wire, "alice", "alice-secret")

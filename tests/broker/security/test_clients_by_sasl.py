@@ -1,4 +1,4 @@
-"""Real clients log in by their own configuration, and produce and consume."""
+"""Other people's clients log in by their own configuration, and produce and consume."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,13 +11,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.patience import until
 
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.errors import AuthenticationFailed
 from groupkeeper.testing.background import BackgroundBroker
 
 USERS = {"alice": "alice-secret", "bob": 'b"=,\\ \u20ac'}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-CLASSES = {"PLAIN": "plain.PlainLoginModule"}
 
 
 @pytest.fixture(scope="module")
@@ -25,17 +22,6 @@ def broker() -> Iterator[BackgroundBroker]:
     properties = {"group.initial.rebalance.delay.ms": "0", "connection.failed.authentication.delay.ms": "1"}
     with BackgroundBroker(properties=properties, users=USERS) as started:
         yield started
-
-
-def own_properties(mechanism: str, username: str, password: str) -> dict[str, str]:
-    module = CLASSES.get(mechanism, "scram.ScramLoginModule")
-    escaped = password.replace("\\", "\\\\").replace('"', '\\"')
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.jaas.config": f"org.apache.kafka.common.security.{module} required "
-        f'username="{username}" password="{escaped}";',
-    }
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -103,14 +89,3 @@ async def test_aiokafka(broker: BackgroundBroker, mechanism: str) -> None:
     await producer.start()
     assert (await producer.send_and_wait(f"aio-{mechanism}", b"value")).offset == 0
     await producer.stop()
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("username", USERS)
-async def test_our_own(broker: BackgroundBroker, mechanism: str, username: str) -> None:
-    properties = own_properties(mechanism, username, USERS[username])
-    async with Admin(broker.bootstrap_servers, properties=properties) as admin:
-        assert not (await admin.list_groups()).failed
-    with pytest.raises(AuthenticationFailed, match="check username and password"):
-        async with Admin(broker.bootstrap_servers, properties=own_properties(mechanism, username, "guess")):
-            pass

@@ -11,9 +11,10 @@ from tests.broker.conftest import Wire
 from tests.broker.security.logins import brokers_by_token, handshake, token
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.security.oauth import BadToken, UnsecuredTokens
+from groupkeeper.broker.security.oauth import UnsecuredTokens
 from groupkeeper.client.admin import Admin
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.security.mechanisms.mechanism import BadToken
 from groupkeeper.testing.background import BackgroundBroker
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"

@@ -7,16 +7,20 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import handshake, log_in, log_in_by_scram, plain, token
+from tests.unit.security import logins
+from tests.unit.security.logins import SAMPLES
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
-from groupkeeper.broker.security.sasl import USERS_MECHANISMS
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import AuthenticationFailed
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.primitives import RootMessage
-from groupkeeper.security.scram import HASH_BY_MECHANISM
+from groupkeeper.security.mechanisms import MECHANISMS
+from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM
 
 # GA: who the client is comes before what it may do.
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";'
@@ -56,10 +60,17 @@ async def test_plain(wire: Wire, message: bytes) -> None:
     assert await may_ask(wire)
 
 
-@pytest.mark.parametrize("mechanism", HASH_BY_MECHANISM)
-async def test_scram(wire: Wire, mechanism: str) -> None:
-    assert (await log_in_by_scram(wire, mechanism, "carol", "carol-secret")).error_code == 0
-    assert await may_ask(wire)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_our_client(mechanism: str) -> None:
+    sample = SAMPLES[mechanism]
+    async with Broker(properties=logins.settings(), users=logins.USERS) as broker:
+        async with Admin(broker.bootstrap_servers, properties=logins.properties(mechanism)) as admin:
+            assert not (await admin.list_groups()).failed
+            assert {one.identity.principal for one in broker.server.connections} == {sample.principal}
+        for options in sample.wrong:
+            with pytest.raises(AuthenticationFailed, match=MECHANISMS[mechanism].way_out) as caught:
+                await Admin.connect(broker.bootstrap_servers, properties=logins.properties(mechanism, options))
+            assert logins.PASSWORD not in str(caught.value)
 
 
 @pytest.mark.parametrize("username", ["carol", "nobody"])
@@ -342,7 +353,9 @@ async def test_a_jaas_file(
 async def test_users_alone_make_a_listener_that_asks_for_them(connect: Connect) -> None:
     async with Broker(users=USERS) as broker:
         wire = await connect(broker)
-        assert sorted((await handshake(wire, "X")).mechanisms) == sorted(USERS_MECHANISMS)
+        assert sorted((await handshake(wire, "X")).mechanisms) == sorted(
+            each.name for each in MECHANISMS.values() if each.has_users
+        )
         other = await connect(broker)
         assert (await log_in(other, "carol", "carol-secret")).error_code == 0
 

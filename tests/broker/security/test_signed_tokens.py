@@ -20,8 +20,8 @@ from tests.broker.security.logins import brokers_by_token, handshake, token
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.security.jwks import Intervals, KeySource
-from groupkeeper.broker.security.oauth import BadToken
 from groupkeeper.broker.security.signed_tokens import Expected, SignedTokens
+from groupkeeper.security.mechanisms.mechanism import BadToken
 from groupkeeper.testing.background import BackgroundBroker
 
 NOW_S = 1_800_000_000

@@ -8,9 +8,9 @@ from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import handshake, log_in, token
 
 from groupkeeper.broker import Broker
-from groupkeeper.client.security.scram import Scram
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnsupportedVersion
+from groupkeeper.security.mechanisms.scram import ScramClient
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 SETTINGS = {
@@ -31,8 +31,8 @@ async def logged_in(connect: Connect, broker: Broker, user: str) -> Wire:
 async def log_in_by_token(wire: Wire, made: Any, mechanism: str = "SCRAM-SHA-256") -> Any:
     assert (await handshake(wire, mechanism)).error_code == 0
     password = base64.b64encode(made.hmac).decode()
-    client = Scram(mechanism, made.token_id, password, "nonce", (("tokenauth", "true"),))
-    answer = await token(wire, client.first())
+    client = ScramClient(mechanism, made.token_id, password, "nonce", (("tokenauth", "true"),))
+    answer = await token(wire, await client.first())
     if answer.error_code:
         return answer
     final = client.answer(answer.auth_bytes)

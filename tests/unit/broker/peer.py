@@ -5,13 +5,14 @@ from typing import Any
 
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.call import Call, Identity
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record_batch import BatchHeader, Record
+from groupkeeper.security.identity import Identity
 
 UNKNOWN_ID = bytes([9] * 16)
 

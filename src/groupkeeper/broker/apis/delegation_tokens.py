@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
-from groupkeeper.broker.call import ANONYMOUS
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
+from groupkeeper.security.identity import ANONYMOUS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,13 +7,18 @@ from collections import Counter
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.network.long_requests import in_turns
-from groupkeeper.broker.security.scram import MAX_ITERATIONS, Credential, credential_of
 from groupkeeper.broker.settings.features import METADATA_VERSION, SCRAM_SINCE, feature_level
 from groupkeeper.coordinator.kernel.failures import own_message
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.security.scram import HASH_BY_MECHANISM, MIN_ITERATIONS
+from groupkeeper.security.mechanisms.mechanism import Credential
+from groupkeeper.security.mechanisms.scram import (
+    HASH_BY_MECHANISM,
+    MAX_STORED_ITERATIONS,
+    MIN_ITERATIONS,
+    credential_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +116,7 @@ def _change(
         return key, None
     if one.iterations < MIN_ITERATIONS:
         raise errors.UnacceptableCredential("Too few iterations")
-    if one.iterations > MAX_ITERATIONS:
+    if one.iterations > MAX_STORED_ITERATIONS:
         raise errors.UnacceptableCredential("Too many iterations")
     if not one.salted_password:
         raise errors.UnknownServerError

@@ -11,15 +11,15 @@ from asyncio import get_running_loop, sleep
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
-from groupkeeper.broker.call import Identity
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.node import Node
-from groupkeeper.broker.security.conversation import Conversation, LoginFailed, LoginRefused
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
 from groupkeeper.protocol.errors import IllegalSaslState, KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from groupkeeper.protocol.framing import API_VERSIONS, api_name, decode_request_header, encode_response
+from groupkeeper.security.identity import Identity
+from groupkeeper.security.mechanisms.mechanism import LoginFailed, LoginRefused, ServerConversation
 
 Serve = Callable[[Connection, bytes], Awaitable[bytes | None]]
 Refuse = Callable[[Connection, bytes, KafkaError], bytes | None]
@@ -73,7 +73,7 @@ class Authentication:
         self._now_ms = broker.now_ms
         self._state = _State.BEGINNING
         self._mechanism = ""
-        self._conversation: Conversation | None = None
+        self._conversation: ServerConversation | None = None
         self._session_ends_ms: int | None = None
         self._began_again_ms: int | None = None
         self._usual_max_bytes = connection.max_request_bytes

@@ -10,9 +10,9 @@ from math import inf
 from time import perf_counter
 from typing import Final, Protocol, cast
 
-from groupkeeper.broker.call import Identity
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.native import mypyc_attr
+from groupkeeper.security.identity import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 
-from groupkeeper.broker.security.scram import Credential, is_of, new_credential
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.security.mechanisms.mechanism import Credential
+from groupkeeper.security.mechanisms.scram import is_of, new_credential
 
 JOURNAL = "scram.journal"
 

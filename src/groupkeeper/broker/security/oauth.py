@@ -1,47 +1,17 @@
-"""OAUTHBEARER (RFC 7628), and unsecured JSON web tokens for tests, which Kafka accepts unless configured otherwise."""
+"""Unsecured JSON web tokens for tests, which Kafka accepts unless configured otherwise."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.call import Identity
-from groupkeeper.broker.security.conversation import LoginFailed, LoginRefused
+from groupkeeper.security.mechanisms.mechanism import BadToken, TokenSubject
 
-_SEPARATOR = "\x01"
-_FIRST = re.compile(
-    r"n,(?:a=(?P<authorization_id>(?:[^=,\x00\x01]|=2C|=3D)+))?,"
-    r"\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7E \t\r\n]+\x01)*)\x01"
-)
-_AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 _OPTION = "unsecuredValidator"
-
-
-class BadToken(ValueError):
-    """The token is invalid; the text has the reason. `scope`: the required scopes if it lacks some, else empty."""
-
-    def __init__(self, why: str, scope: str = "") -> None:
-        super().__init__(why)
-        self.scope = scope
-
-
-class TokenSubject(NamedTuple):
-    """The subject of a token, and its expiry (milliseconds since the epoch)."""
-
-    name: str
-    expires_ms: int
-
-
-class Tokens(Protocol):
-    """A validator of tokens."""
-
-    async def subject_of(self, token: str) -> TokenSubject:
-        """Raises `BadToken`."""
 
 
 class UnsecuredTokens:
@@ -87,50 +57,6 @@ class UnsecuredTokens:
         found = claims.get(self._scope)
         texts = [found] if isinstance(found, str) else found if isinstance(found, list) else []
         return [str(text).strip() for text in texts]
-
-
-class OAuthBearer:
-    """One login with a token."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self.identity: Identity | None = None
-        self._tokens = tokens
-        self._refusal = self._reason = ""
-
-    async def answer(self, message: bytes) -> bytes:
-        if message == b"\x01" and self._refusal:
-            raise LoginRefused(self._refusal, self._reason)
-        self._refusal = ""
-        authorization_id, token = _first(message)
-        try:
-            subject = await self._tokens.subject_of(token)
-        except BadToken as error:
-            # The client replies with one byte, and then gets this text again as the error.
-            self._reason = f"the token is refused: {error}"
-            status = "insufficient_scope" if error.scope else "invalid_token"
-            self._refusal = f'{{"status":"{status}"' + (f', "scope":"{error.scope}"' if error.scope else "") + "}"
-            return self._refusal.encode()
-        if authorization_id and authorization_id != subject.name:
-            raise LoginRefused(
-                f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
-                f"from the token's principal name ({subject.name})"
-            )
-        self.identity = Identity(f"User:{subject.name}", subject.expires_ms)
-        return b""
-
-
-def _first(message: bytes) -> tuple[str, str]:
-    try:
-        match = _FIRST.fullmatch(message.decode())
-    except UnicodeDecodeError:
-        match = None
-    if match is None:
-        raise LoginFailed("Invalid OAUTHBEARER client first message")
-    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split(_SEPARATOR) if pair)
-    auth = _AUTH.fullmatch(pairs.get("auth", ""))
-    if auth is None or auth["scheme"].lower() != "bearer":
-        raise LoginFailed("Invalid OAUTHBEARER client first message: it has no bearer token")
-    return match["authorization_id"] or "", auth["token"]
 
 
 def parts_of(token: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.security.conversation import Plain
-from groupkeeper.broker.security.scram import Scram
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.names import JAAS_FILE
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.jaas import parse_jaas, parse_jaas_file
-from groupkeeper.security.scram import HASH_BY_MECHANISM, new_nonce
+from groupkeeper.security.login_module import JAAS_FILE, NAME
+from groupkeeper.security.mechanisms import MECHANISMS
+from groupkeeper.security.mechanisms.mechanism import ServerLogin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,28 +19,19 @@ if TYPE_CHECKING:
     from typing import TypeVar
     from weakref import WeakValueDictionary
 
-    from groupkeeper.broker.security.conversation import Conversation
     from groupkeeper.broker.security.jwks import KeySource
-    from groupkeeper.broker.security.oauth import Tokens
     from groupkeeper.broker.security.properties import ListenerProperties
-    from groupkeeper.broker.security.scram import Login
     from groupkeeper.broker.settings.table import Setting
-    from groupkeeper.security.jaas import LoginModule
+    from groupkeeper.security.login_module import LoginModule
+    from groupkeeper.security.mechanisms.mechanism import Login, Mechanism, ServerConversation, TokenValidator
 
     T = TypeVar("T")
-    Begin = Callable[[], Conversation]
+    Begin = Callable[[], ServerConversation]
     FindLogin = Callable[[str, str, bool], Login | None]
     """Finds a login by mechanism and name; the flag: whether the name is a delegation token's id."""
     KeySources = WeakValueDictionary[tuple[object, ...], KeySource]
     """Key sources by their settings: a source keeps its keys when other settings change."""
 
-_OAUTH = "OAUTHBEARER"
-MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, _OAUTH)
-USERS_MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
-"""The mechanisms with which users with passwords log in."""
-
-_JAAS = "sasl.jaas.config"
-_USER = "user_"
 _JWKS = Config.sasl_oauthbearer_jwks_endpoint_url.name
 _HANDLER = "sasl.server.callback.handler.class"
 _SIGNED_HANDLER = "OAuthBearerValidatorCallbackHandler"
@@ -75,13 +67,13 @@ class ListenerSasl:
         self.max_receive_bytes = properties.value(Config.sasl_server_max_receive_size)
         self.failure_delay_s = properties.value(Config.connection_failed_authentication_delay_ms) / 1000
         self.timeout_s = properties.value(Config.groupkeeper_authentication_timeout_ms) / 1000
-        self._begin_by_mechanism = {name: self._beginning(name) for name in self._enabled()}
+        self._begin_by_mechanism = {name: self._beginning(MECHANISMS[name]) for name in self._enabled()}
         self._session_ms_by_mechanism = {
             name: properties.value(Config.connections_max_reauth_ms, name) for name in self._begin_by_mechanism
         }
         self.mechanisms = in_java_order(self._begin_by_mechanism, len(self._begin_by_mechanism))
 
-    def begin(self, mechanism: str) -> Conversation:
+    def begin(self, mechanism: str) -> ServerConversation:
         """Begins a login with one of `mechanisms`."""
         return self._begin_by_mechanism[mechanism]()
 
@@ -93,7 +85,7 @@ class ListenerSasl:
         properties = self._properties
         name = Config.sasl_enabled_mechanisms.name
         if self._users and not properties.is_given(name):
-            return list(USERS_MECHANISMS)
+            return [each.name for each in MECHANISMS.values() if each.has_users]
         enabled = [one for one in properties.value(Config.sasl_enabled_mechanisms) if one != "GSSAPI"]
         unknown = [one for one in enabled if one not in MECHANISMS]
         if unknown or not enabled:
@@ -104,55 +96,42 @@ class ListenerSasl:
             )
         return enabled
 
-    def _beginning(self, mechanism: str) -> Begin:
-        if mechanism == "PLAIN":
-            passwords = {**self._users, **self._plain_users()}
-            return lambda: Plain(passwords)
-        if mechanism == _OAUTH:
-            return self._oauth()
-        assert mechanism in HASH_BY_MECHANISM, mechanism
+    def _beginning(self, mechanism: Mechanism) -> Begin:
+        module = partial(self._login_module, mechanism)
+        find, tokens = partial(self._find_login, mechanism.name), partial(self._tokens, mechanism)
+        return mechanism.server(ServerLogin(mechanism, self._properties.listener, self._users, module, find, tokens))
 
-        def look_up(name: str, is_token: bool) -> Login | None:
-            return self._find_login(mechanism, name, is_token)
-
-        return lambda: Scram(mechanism, look_up, new_nonce())
-
-    def _oauth(self) -> Begin:
-        from groupkeeper.broker.security.oauth import OAuthBearer
-
-        module = self._login_module(_OAUTH, "OAuthBearerLoginModule")
-        tokens = self._tokens({} if module is None else module.options)
-        return lambda: OAuthBearer(tokens)
-
-    def _tokens(self, options: Mapping[str, str]) -> Tokens:
-        handler = self._properties.text(_HANDLER, _OAUTH) or ""
+    def _tokens(self, mechanism: Mechanism) -> TokenValidator:
+        module = self._login_module(mechanism)
+        options = {} if module is None else module.options
+        properties, name = self._properties, mechanism.name
+        handler, url = properties.text(_HANDLER, name) or "", properties.text(_JWKS, name)
         class_name = handler.rpartition(".")[2]
-        url = self._properties.text(_JWKS, _OAUTH)
         if class_name not in ("", _UNSECURED_HANDLER, _SIGNED_HANDLER):
-            name = self._properties.name_of(_HANDLER, _OAUTH)
-            raise InvalidSetting(f"{name}: {handler} is Java code, which cannot run here: expected {_SIGNED_HANDLER}")
+            where = properties.name_of(_HANDLER, name)
+            raise InvalidSetting(f"{where}: {handler} is Java code, which cannot run here: expected {_SIGNED_HANDLER}")
         if url is None and class_name == _SIGNED_HANDLER:
-            raise InvalidSetting(f"{self._properties.name_of(_JWKS, _OAUTH)} is missing: {_SIGNED_HANDLER} needs it")
+            raise InvalidSetting(f"{properties.name_of(_JWKS, name)} is missing: {_SIGNED_HANDLER} needs it")
         if url is None:
             from groupkeeper.broker.security.oauth import UnsecuredTokens
 
             return UnsecuredTokens(options, self._now_ms)
         # If the handler is not set, Kafka would accept unsigned tokens and ignore the key set.
-        return self._signed_tokens(url, options)
+        return self._signed_tokens(url, options, name)
 
-    def _signed_tokens(self, url: str, options: Mapping[str, str]) -> Tokens:
+    def _signed_tokens(self, url: str, options: Mapping[str, str], mechanism: str) -> TokenValidator:
         try:
             from groupkeeper.broker.security.signed_tokens import Expected, SignedTokens
         except ImportError:
             raise InvalidSetting(
-                f"{self._properties.name_of(_JWKS, _OAUTH)} needs a library: the extra 'security' "
+                f"{self._properties.name_of(_JWKS, mechanism)} needs a library: the extra 'security' "
                 "(in a checkout: pip install '.[security]')"
             ) from None
         from groupkeeper.broker.security.jwks import Intervals, KeySource
         from groupkeeper.broker.security.tls import client_context
 
         def value(setting: Setting[T]) -> T:
-            return self._properties.value(setting, _OAUTH)
+            return self._properties.value(setting, mechanism)
 
         intervals = Intervals(
             value(Config.sasl_oauthbearer_jwks_endpoint_refresh_ms) / 1000,
@@ -173,43 +152,29 @@ class ListenerSasl:
             try:
                 keys = KeySource(url, intervals, client_context(options) if url.startswith("https:") else None)
             except InvalidSetting as error:
-                raise InvalidSetting(f"{self._properties.name_of(_JWKS, _OAUTH)}: {error}") from None
+                raise InvalidSetting(f"{self._properties.name_of(_JWKS, mechanism)}: {error}") from None
             self._key_sources[way] = keys
         return SignedTokens(keys, expected, self._now_ms)
 
-    def _plain_users(self) -> dict[str, str]:
-        module = self._login_module("PLAIN", "PlainLoginModule")
-        if module is None:
-            if self._users:
-                return {}
-            listener = self._properties.listener.lower()
-            raise InvalidSetting(
-                f"listener {self._properties.listener}: PLAIN has no users: set "
-                f'listener.name.{listener}.plain.{_JAAS} to PlainLoginModule required user_alice="…"; '
-                f"(or {JAAS_FILE} to a file with that in its section KafkaServer)"
-            )
-        options = module.options.items()
-        return {name.removeprefix(_USER): password for name, password in options if name.startswith(_USER)}
-
-    def _login_module(self, mechanism: str, class_name: str) -> LoginModule | None:
+    def _login_module(self, mechanism: Mechanism) -> LoginModule | None:
         """The login module in the listener's own JAAS text, else in the file that the Java property names; None:
         neither.
         """
-        properties = self._properties
-        text = properties.text(_JAAS, mechanism) if properties.name_of(_JAAS, mechanism) != _JAAS else None
+        properties, class_name = self._properties, mechanism.class_name
+        where = properties.name_of(NAME, mechanism.name)
+        text = properties.text(NAME, mechanism.name) if where != NAME else None
         try:
             if text is not None:
                 module = parse_jaas(text)
                 if module.class_name != class_name:
-                    raise BadCredentials(f"{mechanism} needs {class_name}, not {module.title}")
+                    raise BadCredentials(f"{mechanism.name} needs {class_name}, not {module.title}")
                 return module
             path = properties.text(JAAS_FILE)
             if path is None:
                 return None
             sections = _read_jaas_file(path)
         except BadCredentials as error:
-            where = properties.name_of(_JAAS, mechanism) if text is not None else JAAS_FILE
-            raise InvalidSetting(f"{where}: {error}") from None
+            raise InvalidSetting(f"{where if text is not None else JAAS_FILE}: {error}") from None
         for section in (f"{properties.listener.lower()}.KafkaServer", "KafkaServer"):
             if section in sections:
                 return next((one for one in sections[section] if one.class_name == class_name), None)

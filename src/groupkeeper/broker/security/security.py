@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from weakref import WeakValueDictionary
 
-from groupkeeper.broker.call import ANONYMOUS, Identity
 from groupkeeper.broker.security.credentials import ScramCredentials
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.security.sasl import ListenerSasl
-from groupkeeper.broker.security.scram import Login
 from groupkeeper.broker.security.tokens import DelegationTokens
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.security.scram import HASH_BY_MECHANISM
+from groupkeeper.security.identity import ANONYMOUS, Identity
+from groupkeeper.security.mechanisms.mechanism import Login
+from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Security:
     def __init__(
         self, config: Config, directory: StorageDirectory, users: Mapping[str, str], now_ms: Callable[[], int]
     ) -> None:
-        """`users` have passwords for PLAIN and SCRAM, besides those in the settings. Raises `InvalidSetting`."""
+        """`users` are passwords by user, besides those in the settings. Raises `InvalidSetting`."""
         self.credentials = ScramCredentials(directory)
         self.tokens = DelegationTokens(directory, config, now_ms)
         self._config = config

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import jwt
 
-from groupkeeper.broker.security.oauth import BadToken, TokenSubject, number_in, parts_of
+from groupkeeper.broker.security.oauth import number_in, parts_of
+from groupkeeper.security.mechanisms.mechanism import BadToken, TokenSubject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

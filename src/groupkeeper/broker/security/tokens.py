@@ -7,14 +7,15 @@ import hmac
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from groupkeeper.broker.call import Identity
-from groupkeeper.broker.security.scram import Credential, Login, new_credential
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.features import METADATA_VERSION, TOKENS_SINCE, feature_level
 from groupkeeper.broker.storage.directory import StorageDirectory, random_uuid
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.uuids import uuid_text
+from groupkeeper.security.identity import Identity
+from groupkeeper.security.mechanisms.mechanism import Credential, Login
+from groupkeeper.security.mechanisms.scram import new_credential
 
 JOURNAL = "tokens.journal"
 _SECRET = "delegation.token.secret.key"

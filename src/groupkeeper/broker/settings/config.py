@@ -28,6 +28,7 @@ from groupkeeper.broker.settings.table import (
     text,
     whole,
 )
+from groupkeeper.security.mechanisms import MECHANISMS
 
 _OF_TOPICS = "Default of the topic setting."
 _ONE_NODE = "Accepted for compatibility: one process is the whole cluster."
@@ -159,7 +160,7 @@ class Config(GroupSettings):
 
     # --- security (docs/security.md)
     sasl_enabled_mechanisms = names(
-        ("GSSAPI",), doc="How clients of SASL listeners log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER."
+        ("GSSAPI",), doc=f"How clients of SASL listeners log in: {', '.join(MECHANISMS)}."
     ).in_kafka(ONE)
     sasl_oauthbearer_jwks_endpoint_url = text(
         "", doc="Where the keys of the tokens' issuers are (file, http, https); empty: unsigned tokens, for tests."

@@ -1,9 +1,7 @@
 """The names of broker settings in Kafka 4.4.0, including those that Kafka doesn't describe."""
 
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
-
-JAAS_FILE = "java.security.auth.login.config"
-"""A property of Java. Kafka takes it from the command line, this broker from its settings."""
+from groupkeeper.security.login_module import JAAS_FILE
 
 METADATA_LEVELS = {
     name: level

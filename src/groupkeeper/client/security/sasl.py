@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from groupkeeper.client.addresses import Address
@@ -19,28 +20,18 @@ from groupkeeper.client.errors import (
     UnsupportedSecurity,
 )
 from groupkeeper.client.security import tokens
-from groupkeeper.client.security.mechanisms import Conversation, MechanismFailed, OAuthBearer, Plain
-from groupkeeper.client.security.scram import Scram
 from groupkeeper.client.security.tls import reads_credentials
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.versions import version_of
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for
 from groupkeeper.protocol.primitives import RootMessage
-from groupkeeper.security.jaas import NAME, LoginModule, parse_jaas
-from groupkeeper.security.scram import HASH_BY_MECHANISM, new_nonce
+from groupkeeper.security.jaas import parse_jaas
+from groupkeeper.security.login_module import NAME, LoginModule
+from groupkeeper.security.mechanisms import MECHANISMS
+from groupkeeper.security.mechanisms.mechanism import ClientConversation, ClientLogin, Mechanism, MechanismFailed
 
 A = TypeVar("A", bound=RootMessage)
-
-Begin = Callable[[], Awaitable[Conversation]]
-"""Starts a conversation for one authentication."""
-
-MECHANISMS = {
-    "PLAIN": "plain.PlainLoginModule",
-    **dict.fromkeys(HASH_BY_MECHANISM, "scram.ScramLoginModule"),
-    "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
-}
-"""The login module of each mechanism, relative to Kafka's security package."""
 
 _RENEW_AFTER = (0.85, 0.95)
 """The client reauthenticates at a random point within this fraction of a session's lifetime, as Kafka's clients do."""
@@ -54,14 +45,13 @@ class SaslSecurity(Security):
     is_sasl = True
 
     def __init__(
-        self, inner: Security, mechanism: str, begin: Begin, on_refusal: Callable[[], None] | None, username: str = ""
+        self, inner: Security, mechanism: Mechanism, begin: Callable[[], ClientConversation], username: str = ""
     ) -> None:
         """`username` is empty where the mechanism has none."""
         self.principal = f"User:{username}" if username else ""
         self._inner = inner
         self._mechanism = mechanism
-        self._begin = begin
-        self._on_refusal = on_refusal
+        self.begin = begin
         self.hang_up_hint = inner.hang_up_hint
 
     def tls(self) -> ssl.SSLContext | None:
@@ -83,22 +73,28 @@ class SaslSecurity(Security):
                 raise self._failed(connection, str(failure), None) from None
             except (CallTimedOut, asyncio.CancelledError) as error:
                 if isinstance(error, CallTimedOut) or clock.expired():
-                    raise ConnectionFailed(f"{connection.address}: no SASL {self._mechanism} reply in time") from None
+                    raise ConnectionFailed(
+                        f"{connection.address}: no SASL {self._mechanism.name} reply in time"
+                    ) from None
                 raise
 
     async def _authenticate(self, connection: Connection, timeout_s: float) -> None:
-        conversation = await self._begin()
-        handshake = m.SaslHandshakeRequest(self._mechanism)
+        conversation = self.begin()
+        token: bytes | None = await conversation.first()
+        handshake = m.SaslHandshakeRequest(self._mechanism.name)
         version = version_of(m.SaslHandshakeRequest, connection.versions)
         answer = await connection.ask(handshake, version, m.SaslHandshakeResponse, timeout_s)
         if answer.error_code:
             raise self._refused_mechanism(connection, answer)
         send = self._framed if version >= 1 else self._bare
-        token: bytes | None = conversation.first()
         lifetime_ms = 0
         for _ in range(_MAX_STEPS):
             assert token is not None
-            challenge, lifetime_ms = await send(connection, token, timeout_s)
+            try:
+                challenge, lifetime_ms = await send(connection, token, timeout_s)
+            except AuthenticationFailed:
+                conversation.refused()
+                raise
             token = conversation.answer(challenge)
             if token is None:
                 break
@@ -118,8 +114,6 @@ class SaslSecurity(Security):
         answer = await connection.ask(request, version, m.SaslAuthenticateResponse, timeout_s)
         if answer.error_code:
             refusal = error_for(answer.error_code, answer.error_message)
-            if self._on_refusal is not None:
-                self._on_refusal()
             raise self._failed(connection, str(refusal), refusal)
         return answer.auth_bytes, answer.session_lifetime_ms
 
@@ -134,12 +128,12 @@ class SaslSecurity(Security):
             ) from error
 
     def _failed(self, connection: Connection, reason: str, refusal: Exception | None) -> AuthenticationFailed:
-        way_out = "check the token" if self._mechanism == "OAUTHBEARER" else f"check username and password in {NAME}"
-        text = f"{connection.address}: SASL {self._mechanism} failed: {' '.join(reason.split())}: {way_out}"
+        mechanism = self._mechanism
+        text = f"{connection.address}: SASL {mechanism.name} failed: {' '.join(reason.split())}: {mechanism.way_out}"
         return AuthenticationFailed(text, refusal)
 
     def _refused_mechanism(self, connection: Connection, answer: m.SaslHandshakeResponse) -> AuthenticationFailed:
-        place, name = connection.address, self._mechanism
+        place, name = connection.address, self._mechanism.name
         offered = ", ".join(answer.mechanisms)
         if answer.error_code == UnsupportedSaslMechanism.code:
             message = f"Client SASL mechanism '{name}' not enabled in the server, enabled mechanisms are [{offered}]"
@@ -166,55 +160,33 @@ def sasl_security(
         raise UnsupportedSecurity(f"{text}: set one of {', '.join(MECHANISMS)}")
     if mechanism not in MECHANISMS:
         raise UnsupportedSecurity(f"sasl.mechanism={mechanism} is not supported: set one of {', '.join(MECHANISMS)}")
-    if mechanism == "OAUTHBEARER":
-        source, extensions = _tokens_of(properties, token_provider)
-
-        async def begin() -> Conversation:
-            return OAuthBearer(await source.current(), extensions)
-
-        return SaslSecurity(inner, mechanism, begin, source.forget)
-    module = _login_module(properties, mechanism)
-    is_token = module.options.get("tokenauth", "").lower() == "true"  # the token's owner is the principal
-    username = "" if is_token else module.options.get("username", "")
-    return SaslSecurity(inner, mechanism, _by_password(mechanism, module), None, username)
+    row = MECHANISMS[mechanism]
+    module = partial(_login_module, properties, row)
+    begin = row.client(ClientLogin(row, module, partial(_tokens_of, properties, token_provider, module)))
+    # The broker gives tokens their principal.
+    has_name = row.has_users and module().options.get("tokenauth", "").lower() != "true"
+    return SaslSecurity(inner, row, begin, module().options.get("username", "") if has_name else "")
 
 
-def _by_password(mechanism: str, module: LoginModule) -> Begin:
-    username, password = module.needed("username"), module.needed("password")
-
-    async def begin_plain() -> Conversation:
-        return Plain(username, password)
-
-    async def begin_scram() -> Conversation:
-        by_token = module.options.get("tokenauth", "").lower() == "true"
-        extensions = (("tokenauth", "true"),) if by_token else ()
-        return Scram(mechanism, username, password, new_nonce(), extensions)
-
-    if mechanism == "PLAIN":
-        return begin_plain
-    assert mechanism in HASH_BY_MECHANISM, mechanism
-    return begin_scram
-
-
-def _login_module(properties: Mapping[str, str], mechanism: str) -> LoginModule:
+def _login_module(properties: Mapping[str, str], mechanism: Mechanism) -> LoginModule:
     text = properties.get(NAME, "").strip()
     if not text:
-        option = "" if mechanism == "OAUTHBEARER" else ' username="…" password="…"'
-        example = f"org.apache.kafka.common.security.{MECHANISMS[mechanism]} required{option};"
-        raise IllegalArgument(f"{NAME} is not set: sasl.mechanism={mechanism} needs it, as in: {example}")
+        options = "".join(f' {name}="…"' for name in mechanism.needs)
+        example = f"org.apache.kafka.common.security.{mechanism.login_module} required{options};"
+        raise IllegalArgument(f"{NAME} is not set: sasl.mechanism={mechanism.name} needs it, as in: {example}")
     module = parse_jaas(text)
-    wanted = MECHANISMS[mechanism].rpartition(".")[2]
+    wanted = mechanism.class_name
     if module.class_name != wanted:
-        raise IllegalArgument(f"{NAME} is for {module.title}, but sasl.mechanism={mechanism} needs {wanted}")
+        raise IllegalArgument(f"{NAME} is for {module.title}, but sasl.mechanism={mechanism.name} needs {wanted}")
     return module
 
 
 def _tokens_of(
-    properties: Mapping[str, str], token_provider: tokens.TokenProvider | None
+    properties: Mapping[str, str], token_provider: tokens.TokenProvider | None, read_module: Callable[[], LoginModule]
 ) -> tuple[tokens.TokenSource, dict[str, str]]:
     if token_provider is not None:
         has_module = bool(properties.get(NAME, "").strip())
-        module = _login_module(properties, "OAUTHBEARER") if has_module else LoginModule("", {})
+        module = read_module() if has_module else LoginModule("", {})
         return tokens.from_callback(token_provider), tokens.extensions_of(module)
     from groupkeeper.client.security import token_endpoint
 
@@ -228,7 +200,7 @@ def _tokens_of(
     if has_credentials and not properties.get(NAME, "").strip():
         module = LoginModule("OAuthBearerLoginModule", {})  # since 4.1 the properties suffice
     else:
-        module = _login_module(properties, "OAUTHBEARER")
+        module = read_module()
     extensions = tokens.extensions_of(module)
     scheme = url.partition(":")[0].lower()
     if scheme == "file":

@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 
 from groupkeeper.client.errors import AuthenticationFailed, IllegalArgument
 from groupkeeper.client.security.tokens import Token, expiry_of
-from groupkeeper.security.jaas import NAME, LoginModule
+from groupkeeper.security.login_module import NAME, LoginModule
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"

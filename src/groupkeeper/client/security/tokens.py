@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.errors import IllegalArgument
-from groupkeeper.security.jaas import NAME, LoginModule
+from groupkeeper.security.login_module import NAME, LoginModule
 
 TokenProvider = Callable[[], Awaitable[str]]
 """A callback of the program that gives a token; called again when the last one has used up most of its life."""

@@ -4,8 +4,9 @@ import asyncio
 import json
 
 import pytest
-from tests.unit.client.sasl_broker import SaslBroker, Start, bearer, plain, scram
+from tests.unit.client.sasl_broker import SaslBroker, Start, start
 from tests.unit.client.scripted_broker import Silence, in_turn
+from tests.unit.security.logins import PASSWORD, SAMPLES, login_module, properties
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import (
@@ -17,35 +18,29 @@ from groupkeeper.client.errors import (
     UnsupportedSecurity,
 )
 from groupkeeper.client.security.choice import security_of
-from groupkeeper.client.security.mechanisms import MechanismFailed, OAuthBearer, Plain
-from groupkeeper.client.security.sasl import MECHANISMS
+from groupkeeper.client.security.tokens import TokenSource, from_callback
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
-from groupkeeper.security.scram import HASH_BY_MECHANISM
+from groupkeeper.security.identity import Identity
+from groupkeeper.security.mechanisms import MECHANISMS
+from groupkeeper.security.mechanisms.mechanism import MechanismFailed, ServerConversation
+from groupkeeper.security.mechanisms.oauthbearer import BearerClient
+from groupkeeper.security.mechanisms.plain import PlainClient
+from groupkeeper.security.mechanisms.scram import new_credential
 
-PACKAGE = "org.apache.kafka.common.security"
-PASSWORD = "open sesame"
-MODULES = {
-    **{name: f'{PACKAGE}.{of} required username="alice" password="{PASSWORD}";' for name, of in MECHANISMS.items()},
-    "OAUTHBEARER": f'{PACKAGE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice";',
-}
-BY_PASSWORD = [name for name in MECHANISMS if name != "OAUTHBEARER"]
+USERS_MECHANISMS = [each.name for each in MECHANISMS.values() if each.has_users]
+SCRAM = "SCRAM-SHA-256"
 
 
 def steps(password: str = PASSWORD) -> dict[str, Start]:
-    return {
-        **{name: plain("alice", password) for name in BY_PASSWORD},
-        **{name: scram(kind, "alice", password) for name, kind in HASH_BY_MECHANISM.items()},
-    }
+    return {name: start(name, password) for name in USERS_MECHANISMS}
 
 
-def admin_of(broker: SaslBroker, mechanism: str = "PLAIN", **properties: str) -> Admin:
+def admin_of(broker: SaslBroker, mechanism: str = "PLAIN", **more: str) -> Admin:
     given = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.jaas.config": MODULES[mechanism],
+        **properties(mechanism),
         "default.api.timeout.ms": "20000",
         "retry.backoff.ms": "5",
-        **{name.replace("_", "."): value for name, value in properties.items()},
+        **{name.replace("_", "."): value for name, value in more.items()},
     }
     return Admin(broker.bootstrap_servers, properties={name: value for name, value in given.items() if value})
 
@@ -63,7 +58,7 @@ async def fails(broker: SaslBroker, mechanism: str = "PLAIN") -> AuthenticationF
     return caught.value
 
 
-@pytest.mark.parametrize("mechanism", BY_PASSWORD)
+@pytest.mark.parametrize("mechanism", USERS_MECHANISMS)
 @pytest.mark.parametrize("version", [0, 1, 2])
 async def test_passwords(mechanism: str, version: int) -> None:
     broker = SaslBroker(steps(), versions={"SaslAuthenticate": (0, version)})
@@ -82,7 +77,7 @@ async def test_bare_tokens_of_brokers_before_1_0(mechanism: str) -> None:
     assert "closed the connection, which is how old brokers refuse" in str(failure)
 
 
-@pytest.mark.parametrize("mechanism", BY_PASSWORD)
+@pytest.mark.parametrize("mechanism", USERS_MECHANISMS)
 async def test_a_wrong_password_ends_the_call_at_once(mechanism: str) -> None:
     failure = await fails(SaslBroker(steps("other")), mechanism)
     assert f"SASL {mechanism} failed: Authentication failed" in str(failure)
@@ -102,14 +97,16 @@ async def test_calls_without_entering_fail_at_once_too() -> None:
 
 
 async def test_an_impostor_is_found_out() -> None:
-    impostor = {"SCRAM-SHA-256": scram("sha256", "alice", PASSWORD, knows="guessed")}
-    assert "did not prove that it has the password" in str(await fails(SaslBroker(impostor), "SCRAM-SHA-256"))
-    weak = {"SCRAM-SHA-256": scram("sha256", "alice", PASSWORD, iterations=1)}
-    assert "asks for 1 SCRAM iterations" in str(await fails(SaslBroker(weak), "SCRAM-SHA-256"))
+    own = new_credential(SCRAM, PASSWORD)
+    guessed = new_credential(SCRAM, "guess", salt=own.salt)
+    impostor = {SCRAM: start(SCRAM, credential=own._replace(server_key=guessed.server_key))}
+    assert "did not prove that it has the password" in str(await fails(SaslBroker(impostor), SCRAM))
+    weak = {SCRAM: start(SCRAM, credential=new_credential(SCRAM, PASSWORD, 1))}
+    assert "asks for 1 SCRAM iterations" in str(await fails(SaslBroker(weak), SCRAM))
 
 
 async def test_a_mechanism_that_is_not_enabled() -> None:
-    failure = await fails(SaslBroker({"PLAIN": plain("a", "b")}), "SCRAM-SHA-512")
+    failure = await fails(SaslBroker({"PLAIN": start("PLAIN", "b")}), "SCRAM-SHA-512")
     assert "sasl.mechanism=SCRAM-SHA-512 is not enabled there: the broker offers PLAIN" in str(failure)
     assert isinstance(failure.refusal, UnsupportedSaslMechanism)
 
@@ -154,7 +151,7 @@ async def test_a_renewal_that_is_refused_ends_the_call() -> None:
     known = steps()
     broker = SaslBroker(known, lifetime_ms=50)
     async with broker, admin_of(broker) as admin, asyncio.timeout(20):
-        known["PLAIN"] = plain("alice", "changed")
+        known["PLAIN"] = start("PLAIN", "changed")
 
         async def list_for_ever() -> None:
             while True:
@@ -171,13 +168,13 @@ async def test_tokens_of_a_callback() -> None:
     async def provide() -> str:
         return next(given)
 
-    broker = SaslBroker({"OAUTHBEARER": bearer("first")}, lifetime_ms=0)
-    properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
-    async with broker, Admin(broker.bootstrap_servers, properties=properties, token_provider=provide) as admin:
+    broker = SaslBroker({"OAUTHBEARER": start("OAUTHBEARER", tokens=("first",))}, lifetime_ms=0)
+    bare = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+    async with broker, Admin(broker.bootstrap_servers, properties=bare, token_provider=provide) as admin:
         assert list((await admin.list_groups()).groups) == ["g"]
     async with broker, asyncio.timeout(5):
         with pytest.raises(AuthenticationFailed, match=r"invalid_token.*: check the token") as caught:
-            async with Admin(broker.bootstrap_servers, properties=properties, token_provider=provide):
+            async with Admin(broker.bootstrap_servers, properties=bare, token_provider=provide):
                 pass
         assert "second" not in str(caught.value)
 
@@ -185,27 +182,36 @@ async def test_tokens_of_a_callback() -> None:
 async def test_the_unsecured_token() -> None:
     seen: list[bytes] = []
 
-    def step(token: bytes) -> tuple[bytes, bool]:
-        seen.append(token)
-        return b"", True
+    class Recorded(ServerConversation):
+        async def answer(self, message: bytes) -> bytes:
+            seen.append(message)
+            self.identity = Identity()
+            return b""
 
-    broker = SaslBroker({"OAUTHBEARER": lambda: step})
-    module = MODULES["OAUTHBEARER"].replace(";", ' extension_traceId="7";')
-    async with broker, admin_of(broker, "OAUTHBEARER", sasl_jaas_config=module):
+    options = f'{SAMPLES["OAUTHBEARER"].client} extension_traceId="7"'
+    broker = SaslBroker({"OAUTHBEARER": Recorded})
+    async with broker, admin_of(broker, "OAUTHBEARER", sasl_jaas_config=login_module("OAUTHBEARER", options)):
         pass
     assert seen[0].startswith(b"n,,\x01auth=Bearer ey")
     assert seen[0].endswith(b".\x01traceId=7\x01\x01")
 
 
-def test_conversations_refuse_what_has_no_form() -> None:
+def source_of(token: str) -> TokenSource:
+    async def provide() -> str:
+        return token
+
+    return from_callback(provide)
+
+
+async def test_conversations_refuse_what_has_no_form() -> None:
     for username, password in (("", "p"), ("u", ""), ("u\0", "p"), ("u", "p\0")):
         with pytest.raises(MechanismFailed):
-            Plain(username, password).first()
+            await PlainClient(username, password).first()
     for token in ("", "a b", "a\x01b", "é"):
         with pytest.raises(MechanismFailed):
-            OAuthBearer(token).first()
+            await BearerClient(source_of(token)).first()
     for challenge in (b"x", b"[]", json.dumps({"status": "why"}).encode()):
-        conversation = OAuthBearer("token")
+        conversation = BearerClient(source_of("token"))
         assert conversation.answer(challenge) == b"\x01"
         with pytest.raises(MechanismFailed, match="refuses the token"):
             conversation.answer(b"")
@@ -215,11 +221,11 @@ def test_conversations_refuse_what_has_no_form() -> None:
     ("properties", "kind", "says"),
     [
         ({"security.protocol": "TLS"}, IllegalArgument, "security.protocol=TLS is not known: use one of PLAINTEXT"),
-        ({}, UnsupportedSecurity, "sasl.mechanism=GSSAPI"),
+        ({}, UnsupportedSecurity, "GSSAPI (Kerberos, the default) is not supported: set one of PLAIN, SCRAM-SHA-256"),
         ({"sasl.mechanism": "DIGEST-MD5"}, UnsupportedSecurity, "DIGEST-MD5 is not supported: set one of PLAIN"),
         ({"sasl.mechanism": "PLAIN"}, IllegalArgument, "sasl.jaas.config is not set: sasl.mechanism=PLAIN needs it"),
         (
-            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": MODULES["SCRAM-SHA-256"]},
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": login_module(SCRAM, "")},
             IllegalArgument,
             "is for ScramLoginModule, but sasl.mechanism=PLAIN needs PlainLoginModule",
         ),

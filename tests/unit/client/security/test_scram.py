@@ -4,20 +4,19 @@ import hashlib
 
 import pytest
 
-from groupkeeper.client.security.mechanisms import MechanismFailed
-from groupkeeper.client.security.scram import Scram
-from groupkeeper.security.scram import HASH_BY_MECHANISM, new_nonce
+from groupkeeper.security.mechanisms.mechanism import MechanismFailed
+from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM, ScramClient, new_nonce
 
 
-def started(mechanism: str = "SCRAM-SHA-256", username: str = "user") -> Scram:
-    conversation = Scram(mechanism, username, "pencil", "rOprNGfwEbeRWgbNEkqO")
-    conversation.first()
+async def started(mechanism: str = "SCRAM-SHA-256", username: str = "user") -> ScramClient:
+    conversation = ScramClient(mechanism, username, "pencil", "rOprNGfwEbeRWgbNEkqO")
+    await conversation.first()
     return conversation
 
 
-def test_the_vector_of_rfc_7677() -> None:
-    conversation = Scram("SCRAM-SHA-256", "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
-    assert conversation.first() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+async def test_the_vector_of_rfc_7677() -> None:
+    conversation = ScramClient("SCRAM-SHA-256", "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
+    assert await conversation.first() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     challenge = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     assert conversation.answer(challenge) == (
         b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
@@ -25,11 +24,11 @@ def test_the_vector_of_rfc_7677() -> None:
     assert conversation.answer(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
 
 
-def test_the_vector_of_rfc_5802(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_vector_of_rfc_5802(monkeypatch: pytest.MonkeyPatch) -> None:
     # SHA-1 isn't one of Kafka's, but the vector goes through the same lines.
     monkeypatch.setitem(HASH_BY_MECHANISM, "SCRAM-SHA-1", "sha1")
-    conversation = Scram("SCRAM-SHA-1", "user", "pencil", "fyko+d2lbbFgONRv9qkxdawL")
-    conversation.first()
+    conversation = ScramClient("SCRAM-SHA-1", "user", "pencil", "fyko+d2lbbFgONRv9qkxdawL")
+    await conversation.first()
     challenge = b"r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096"
     assert conversation.answer(challenge) == (
         b"c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="
@@ -37,9 +36,9 @@ def test_the_vector_of_rfc_5802(monkeypatch: pytest.MonkeyPatch) -> None:
     assert conversation.answer(b"v=rmF9pqV8S7suAoZWja4dJRkFsKQ=") is None
 
 
-def test_names_are_escaped_and_delegation_tokens_say_so() -> None:
-    conversation = Scram("SCRAM-SHA-512", "a=b,c", "p", "nonce", (("tokenauth", "true"),))
-    assert conversation.first() == b"n,,n=a=3Db=2Cc,r=nonce,tokenauth=true"
+async def test_names_are_escaped_and_delegation_tokens_say_so() -> None:
+    conversation = ScramClient("SCRAM-SHA-512", "a=b,c", "p", "nonce", (("tokenauth", "true"),))
+    assert await conversation.first() == b"n,,n=a=3Db=2Cc,r=nonce,tokenauth=true"
 
 
 @pytest.mark.parametrize(
@@ -58,9 +57,9 @@ def test_names_are_escaped_and_delegation_tokens_say_so() -> None:
         (b"\xff\xfe", "malformed"),
     ],
 )
-def test_bad_challenges_are_refused(challenge: bytes, says: str) -> None:
+async def test_bad_challenges_are_refused(challenge: bytes, says: str) -> None:
     with pytest.raises(MechanismFailed, match=says):
-        started().answer(challenge)
+        (await started()).answer(challenge)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +72,8 @@ def test_bad_challenges_are_refused(challenge: bytes, says: str) -> None:
         (b"e=invalid-proof", "refuses: invalid-proof"),
     ],
 )
-def test_a_server_that_does_not_know_the_password_is_refused(final: bytes, says: str) -> None:
-    conversation = started()
+async def test_a_server_that_does_not_know_the_password_is_refused(final: bytes, says: str) -> None:
+    conversation = await started()
     conversation.answer(b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
     with pytest.raises(MechanismFailed, match=says):
         conversation.answer(final)

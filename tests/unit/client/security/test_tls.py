@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 from tests.unit.client.certificates import Certified, certified, trust_pkcs12
-from tests.unit.client.sasl_broker import SaslBroker, plain
+from tests.unit.client.sasl_broker import SaslBroker, start
 from tests.unit.client.scripted_broker import ScriptedBroker
 
 from groupkeeper.client.admin import Admin
@@ -160,7 +160,7 @@ async def test_sasl_over_tls(broker_certificate: Certified, trusting: dict[str, 
     context = broker_certificate.context(tmp_path)
 
     def broker(password: str) -> SaslBroker:
-        known = {"PLAIN": plain("alice", password)}
+        known = {"PLAIN": start("PLAIN", password)}
         return SaslBroker(known, tls=context, versions={"DescribeCluster": None})
 
     await connects(broker("hush"), properties)

@@ -308,7 +308,7 @@ def _acl(
 
 def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> m.AlterUserScramCredentialsRequest:
     from groupkeeper.client.admin.resources.access_types import ScramRemoval
-    from groupkeeper.security.scram import new_salt, salted_password
+    from groupkeeper.security.mechanisms.scram import new_salt, salted_password
 
     deletions, upsertions = [], []
     for user, change in changes.items():

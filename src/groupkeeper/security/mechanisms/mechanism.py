@@ -1,0 +1,228 @@
+"""What a SASL mechanism is: its names and options, its conversations of bytes at both ends, and what each end gives to
+them. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from groupkeeper.base_error import GroupkeeperError, InvalidSetting
+from groupkeeper.security.errors import BadCredentials
+from groupkeeper.security.identity import Identity
+from groupkeeper.security.login_module import JAAS_FILE, NAME, LoginModule
+
+_USER = "user_"
+
+
+class MechanismFailed(GroupkeeperError):
+    """At the client: the broker's proof or message is wrong, or a credential cannot be encoded. The text holds no
+    secret.
+    """
+
+
+class LoginRefused(Exception):
+    """At the broker: the login fails, and the text is sent to the client. `reason` is for the log."""
+
+    def __init__(self, text: str, reason: str = "") -> None:
+        super().__init__(text)
+        self.reason = reason or text
+
+
+class LoginFailed(Exception):
+    """At the broker: the login fails; the text is only logged, as it may reveal that a user exists. It holds no
+    secret.
+    """
+
+    @property
+    def reason(self) -> str:
+        """The text."""
+        return str(self)
+
+
+class ClientConversation:
+    """The client's end of one login."""
+
+    async def first(self) -> bytes:
+        """The client's first message. Raises MechanismFailed."""
+        raise NotImplementedError
+
+    def answer(self, challenge: bytes) -> bytes | None:
+        """The client's next message; None: the exchange is complete, here after the broker's first answer. Raises
+        MechanismFailed.
+        """
+        return None
+
+    def refused(self) -> None:
+        """Called when the broker refuses the login."""
+
+
+class ServerConversation:
+    """The broker's end of one login.
+
+    Attributes:
+        identity: None until the login has succeeded.
+    """
+
+    identity: Identity | None = None
+
+    async def answer(self, message: bytes) -> bytes:
+        """The broker's reply to the client's message. Raises `LoginRefused`, `LoginFailed`."""
+        raise NotImplementedError
+
+
+def require_same(authorization_id: str, username: str) -> None:
+    """Checks that an authorization id is empty or the user's name. Raises `LoginRefused`."""
+    if authorization_id and authorization_id != username:
+        raise LoginRefused(
+            "Authentication failed: Client requested an authorization id that is different from username"
+        )
+
+
+class Credential(NamedTuple):
+    """The data that a broker stores for a password."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return "Credential(…)"
+
+
+class Login(NamedTuple):
+    """A credential and its principal; the principal of a delegation token is its owner."""
+
+    credential: Credential
+    identity: Identity
+
+
+class TokensOfClient(Protocol):
+    """Where a client gets its tokens."""
+
+    async def current(self) -> str:
+        """The token to log in with."""
+
+    def forget(self) -> None:
+        """Drops the current token, after the broker refused it."""
+
+
+class BadToken(ValueError):
+    """The token is invalid; the text has the reason. `scope`: the required scopes if it lacks some, else empty."""
+
+    def __init__(self, why: str, scope: str = "") -> None:
+        super().__init__(why)
+        self.scope = scope
+
+
+class TokenSubject(NamedTuple):
+    """The subject of a token, and its expiry (milliseconds since the epoch)."""
+
+    name: str
+    expires_ms: int
+
+
+class TokenValidator(Protocol):
+    """How a broker judges tokens."""
+
+    async def subject_of(self, token: str) -> TokenSubject:
+        """Raises `BadToken`."""
+
+
+@dataclass(repr=False, eq=False)
+class ClientLogin:
+    """What a client's settings give to a mechanism."""
+
+    mechanism: Mechanism
+    module: Callable[[], LoginModule]
+    """Reads the login module. Raises `BadCredentials`, also without one."""
+    tokens: Callable[[], tuple[TokensOfClient, Mapping[str, str]]]
+    """Tokens, and the extensions to send with them. Raises errors of the client."""
+
+    def needed(self) -> list[str]:
+        """The values of the options that the mechanism needs, in their order. Raises `BadCredentials`."""
+        module = self.module()
+        for name in self.mechanism.needs:
+            if not module.options.get(name):
+                raise BadCredentials(f'{NAME}: {module.title} has no {name}: add {name}="…" before the semicolon')
+        return [module.options[name] for name in self.mechanism.needs]
+
+    def option(self, name: str) -> str:
+        """One of the other options; empty if it isn't given. Raises `BadCredentials`."""
+        assert name in self.mechanism.options, name  # so that error texts may name it
+        return self.module().options.get(name, "")
+
+
+@dataclass(repr=False, eq=False)  # its users have passwords
+class ServerLogin:
+    """What the settings of a broker's listener give to a mechanism."""
+
+    mechanism: Mechanism
+    listener: str
+    users: Mapping[str, str]
+    """Passwords by user, as given to the broker."""
+    module: Callable[[], LoginModule | None]
+    """Reads the login module; None: there is none. Raises `InvalidSetting`."""
+    find: Callable[[str, bool], Login | None]
+    """The stored credential of a user or, with True, of a delegation token by its id; None: there is none."""
+    tokens: Callable[[], TokenValidator]
+    """Raises `InvalidSetting`."""
+
+    def passwords(self) -> Mapping[str, str]:
+        """The passwords of `users`, and of options like `user_alice`. Raises `InvalidSetting` without both."""
+        assert self.mechanism.has_users, self.mechanism.name
+        module = self.module()
+        if module is None and not self.users:
+            raise self.lacks("users", f'{_USER}alice="…"')
+        options = {} if module is None else module.options
+        own = {name.removeprefix(_USER): text for name, text in options.items() if name.startswith(_USER)}
+        return {**self.users, **own}
+
+    def lacks(self, what: str, example: str) -> InvalidSetting:
+        """The error to raise without `what`, which options like `example` give."""
+        name = f"listener.name.{self.listener.lower()}.{self.mechanism.name.lower()}.{NAME}"
+        return InvalidSetting(
+            f"listener {self.listener}: {self.mechanism.name} has no {what}: set {name} to "
+            f"{self.mechanism.class_name} required {example}; (or {JAAS_FILE} to a file with that in its section "
+            "KafkaServer)"
+        )
+
+
+@dataclass(repr=False, eq=False)
+class Mechanism:
+    """One SASL mechanism."""
+
+    name: str
+    """As in sasl.mechanism."""
+    login_module: str
+    """Its class in Java, below org.apache.kafka.common.security."""
+    needs: tuple[str, ...]
+    """The options without which a client cannot log in; with a password, users of the broker log in by it."""
+    client: Callable[[ClientLogin], Callable[[], ClientConversation]]
+    """Reads what a client's settings give, and returns what begins each login."""
+    server: Callable[[ServerLogin], Callable[[], ServerConversation]]
+    """The same with the settings of a broker's listener."""
+    options: tuple[str, ...] = ()
+    """More options of a client that error texts may name."""
+    family: str = ""
+    """The name that it has together with siblings; empty: none."""
+    check: str = ""
+    """What to check when a login is refused; empty: the options that it needs."""
+
+    @property
+    def has_users(self) -> bool:
+        """Whether users with passwords log in with it (`--add-user`)."""
+        return "password" in self.needs
+
+    @property
+    def class_name(self) -> str:
+        """Its login module without the package."""
+        return self.login_module.rpartition(".")[2]
+
+    @property
+    def way_out(self) -> str:
+        """What one can do when a login is refused."""
+        options = f"{' and '.join(self.needs)} in {NAME}" if self.needs else "the broker's log"
+        return f"check {self.check or options}"
