@@ -17,7 +17,7 @@ _LONG = range(-(2**63), 2**63)
 _LONGEST_UNQUOTED = 24
 _SMALLEST_UNQUOTED = "-"
 _BLANKS = "".join(map(chr, range(33)))
-_FIELD = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"(?!")[\0-\x0c\x0e-\x20]*|(?P<plain>(?!")[^,\r]*)')
+_FIELD = re.compile(r'"(?P<quoted>[^"]*(?:""[^"]*)*)"(?!")[\0-\x0c\x0e-\x20]*|(?P<plain>(?!")[^,\r]*)')
 
 
 class BadPlan(GroupkeeperError, ValueError):

@@ -1,5 +1,7 @@
 """Reset plans as CSV (K122-72, K122-80)."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,16 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plan_csv import BadPlan, NegativeOffset, read, write
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def test_a_long_line_needs_no_memory_for_each_letter() -> None:
+    """As where a quote that is not closed swallows a file without ends of lines."""
+    text = 'g,"' + "a" * 100_000
+    tracemalloc.start()
+    with pytest.raises(BadPlan, match="a quote is not closed"):
+        read(text)
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
 
 
 def test_three_fields_are_of_the_only_group() -> None:
