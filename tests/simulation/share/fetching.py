@@ -16,7 +16,7 @@ from tests.simulation.share.base import Events, MemoryShareState, Outcome, outco
 from tests.simulation.share.plan import FetchingPlan
 
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
-from groupkeeper.coordinator.share_partition.batch import AcknowledgeType, DeliveryLimit
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType, DeliveryLimit, RecordState
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -410,6 +410,22 @@ class World:
                 truth.counts[offset] = one.delivery_count
                 truth.last_counts[offset] = max(truth.last_counts.get(offset, 0), one.delivery_count)
                 truth.held[offset] = Delivery(consumer.member_id, now_ms + self.plan.lock_ms, one.delivery_count)
+        if leader is self.leader:
+            self._check_runs(consumer.member_id)
+
+    def _check_runs(self, member_id: str) -> None:
+        """They are in order, and nothing is locked by a member that was not given to it."""
+        states, held = self.leader.states, self.truth.held
+        behind = states.start_offset
+        for run in states.runs():
+            if not behind <= run.first <= run.last < states.end_offset:
+                self.events.fail("Order", f"{run} behind {behind}, before {states.end_offset}")
+            behind = run.last + 1
+            is_mine = run.state is RecordState.ACQUIRED and run.member_id == member_id
+            if is_mine and any(one not in held for one in range(max(run.first, self.log_start), run.last + 1)):
+                self.events.fail("Ownership", f"{run} was not told to its member")
+        if behind > states.end_offset:
+            self.events.fail("Order", f"it ends at {states.end_offset}, and begins at {states.start_offset}")
 
     def taken(self, leader: Leader, consumer: Consumer, said: Said, before: Mapping[int, Delivery]) -> None:
         """Nobody is heard on what somebody else has."""

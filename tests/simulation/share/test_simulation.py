@@ -4,7 +4,7 @@ import pytest
 from tests.simulation.share.__main__ import RUN, report
 
 STEPS = 500
-SEEDS = range(1, 101)
+SEEDS = range(1, 121)
 
 
 @pytest.mark.parametrize("name", RUN)

@@ -74,6 +74,12 @@ def test_in_flight_offsets_are_limited() -> None:
     assert ranges(take(partition, Span(10, 19), max_in_flight=10)) == [(10, 19)]
 
 
+def test_what_compaction_removed_is_nobodys() -> None:
+    partition = SharePartition(0, [StateBatch(0, 0, 0, 1), StateBatch(4, 4, 0, 1)])
+    take(partition, Span(0, 0))
+    assert take(partition, Span(3, 9)) == [Acquired(3, 3, 1), Acquired(4, 4, 2), Acquired(5, 9, 1)]
+
+
 def test_only_changes_are_stored_and_neighbours_as_one() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 9))
