@@ -400,8 +400,8 @@ def rewinds(records: list[Logged]) -> set[Row]:
     return found
 
 
-def offsets_as_of(records: list[Logged], time_ms: int) -> dict[Place, int]:
-    """A transaction's commits are there from its marker on."""
+def offsets_as_of(records: list[Logged], time_ms: int) -> dict[Place, Row]:
+    """Offset, leader epoch, topic id, metadata, commit's time. A transaction's commits are there from its marker on."""
     known: dict[Place, Logged] = {}
     for number, one in enumerate(records):
         if one.name != "OffsetCommit":
@@ -416,7 +416,7 @@ def offsets_as_of(records: list[Logged], time_ms: int) -> dict[Place, int]:
             since = next(ends, since)  # the marker may lie behind the last stable offset
         if since <= time_ms:
             known[place_of(one)] = one
-    return {place: one.value.offset for place, one in known.items() if isinstance(one.value, m.OffsetCommitValue)}
+    return {place: shown(one)[:5] for place, one in known.items() if one.value is not None}
 
 
 def lag(records: list[Logged], logs: dict[tuple[str, int], Log]) -> dict[Place, Row]:

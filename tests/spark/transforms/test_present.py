@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.transforms.test_history import join, leave
 from tests.spark.transforms.traces import (
     DAY,
     Trace,
@@ -18,6 +17,8 @@ from tests.spark.transforms.traces import (
     events_of,
     facts_of,
     frame,
+    join,
+    leave,
     log_offsets,
     ms,
     seconds_of,

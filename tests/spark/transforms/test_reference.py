@@ -23,7 +23,7 @@ from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.quality import all_read, offsets_read
 from groupkeeper.pipeline.storage.lake import OPEN
-from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS, RATES, REJECTS
+from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS, OFFSETS_AS_OF, RATES, REJECTS
 from groupkeeper.pipeline.tables.state import WANTED
 from groupkeeper.pipeline.transforms.estimates import estimated, untimed
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
@@ -108,10 +108,14 @@ def test_offsets_as_of(spark: SparkSession, fleet: Fleet) -> None:
     commits, group_records = (spark.createDataFrame(rows) for rows in (fleet.commits, fleet.group_records))
     for _ in range(3):
         then = BEGIN + rng.randrange(60 * DAY)
+        rows = offsets_as_of(commits, group_records, then)
+        assert rows.columns == OFFSETS_AS_OF.names
         found = [
-            (row.cluster, ((row.group_id, row.topic, row.partition), row.committed_offset))
-            for row in offsets_as_of(commits, group_records, then).collect()
-        ]
+            (row.cluster, ((row.group_id, row.topic, row.partition), (
+                row.committed_offset, row.leader_epoch, row.topic_id, row.metadata, millis(row.commit_time),
+            )))
+            for row in rows.collect()
+        ]  # fmt: skip
         assert found
         compare(fleet, found, lambda records, then=then: reference.offsets_as_of(records, then).items())  # type: ignore[misc]
 

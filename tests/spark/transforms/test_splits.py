@@ -35,7 +35,7 @@ from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
 from groupkeeper.pipeline.transforms.history import between
 from groupkeeper.pipeline.transforms.tombstones import causes
 
-COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
+COUNT = int(os.environ.get("PIPELINE_HISTORIES", "400"))
 TIMES = int(os.environ.get("PIPELINE_SPLITS", "2"))
 """So many refreshes come before the last one."""
 
@@ -174,7 +174,7 @@ def test_groups_and_members(refreshed: Refreshed, fleet: Fleet) -> None:
     compare(fleet, people, reference.members)
 
 
-def test_rates(refreshed: Refreshed, fleet: Fleet) -> None:
+def test_rates(refreshed: Refreshed, fleet: Fleet) -> None:  # K496-60, K496-61
     """A minute of which rows came late has several."""
     counted: dict[tuple[str, str | None, int], list[int]] = defaultdict(lambda: [0] * 6)
     for row in refreshed.rows(RATES):

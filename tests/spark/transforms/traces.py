@@ -103,6 +103,33 @@ class Trace:
         return table_of(GROUP_RECORDS, self.group_rows)
 
 
+def join(trace: Trace, seconds: float, member_id: str, epoch: int, prefix: str = "Consumer", **columns: Any) -> None:
+    """What the coordinator writes when a member comes: itself, the group's epoch, the targets, what it has."""
+    given: dict[str, Any] = {
+        "client_id": "app",
+        "client_host": "/h",
+        "rebalance_timeout_ms": 60000,
+        "subscribed_topics": ["t"],
+    }
+    trace.record(seconds, f"{prefix}GroupMemberMetadata", member_id=member_id, **(given | columns))
+    trace.record(seconds, f"{prefix}GroupMetadata", group_epoch=epoch)
+    target = [{"topic_id": "x", "partitions": [0]}]
+    trace.record(seconds, f"{prefix}GroupTargetAssignmentMember", member_id=member_id, assigned=target)
+    trace.record(
+        seconds, f"{prefix}GroupTargetAssignmentMetadata", assignment_epoch=epoch, state_timestamp_ms=ms(seconds)
+    )
+    trace.record(
+        seconds, f"{prefix}GroupCurrentMemberAssignment", member_id=member_id, member_epoch=epoch,
+        member_state="STABLE", assigned=target,
+    )  # fmt: skip
+
+
+def leave(trace: Trace, seconds: float, member_id: str, epoch: int, prefix: str = "Consumer") -> None:
+    for name in ("CurrentMemberAssignment", "TargetAssignmentMember", "MemberMetadata"):
+        trace.record(seconds, f"{prefix}Group{name}", gone=True, member_id=member_id)
+    trace.record(seconds, f"{prefix}GroupMetadata", group_epoch=epoch)
+
+
 def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows of a table; columns that a row lacks are null."""
     return pa.Table.from_pylist([dict(row) for row in rows], table.arrow)
