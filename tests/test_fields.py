@@ -156,7 +156,7 @@ def left(name: str, version: int, *, of_broker: bool) -> set[str]:
                 fields.clear()
             else:
                 fields -= source.given[struct.name] | source.given[""]
-                fields -= {one.name for one in struct.fields[: source.counts[struct.name]]}
+                fields -= {one.name for one in struct.arguments[: source.counts[struct.name]]}
         found |= fields
     return found
 

@@ -11,9 +11,12 @@ import json
 import re
 import sys
 import zipfile
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tools.apache_kafka import NEWEST
 from tools.protocol import schema
 
 JARS = ("kafka-clients", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator")
@@ -86,9 +89,19 @@ def _field(raw: dict[str, Any]) -> schema.Field:
 
 
 def schemas_text(folder: Path) -> str:
-    """The text of schemas.txt, from the jars in that folder."""
-    title = "# Written by tools/protocol/extract.py from Apache Kafka 4.4.0's schemas.\n\n"
-    return title + schema.dump(messages_of(folder))
+    """The text of schemas.txt, from the jars in that folder. Fields that structs of schemas.txt lack are `later`."""
+    messages = messages_of(folder)
+    mark_later(messages, schema.load(TARGET.read_text()))
+    title = f"# Written by tools/protocol/extract.py from Apache Kafka {NEWEST}'s schemas.\n\n"
+    return title + schema.dump(messages)
+
+
+def mark_later(messages: Iterable[schema.Message], known: Iterable[schema.Message]) -> None:
+    old = {(message.name, struct.name): struct.fields for message in known for struct in message.structs.values()}
+    for message in messages:
+        for struct in message.structs.values():
+            first = {each.name for each in old.get((message.name, struct.name), struct.fields) if not each.later}
+            struct.fields = [replace(each, later=each.name not in first) for each in struct.fields]
 
 
 def main() -> None:

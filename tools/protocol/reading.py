@@ -60,7 +60,7 @@ class _Reader:
                         self.code.line(f"{letter}_{item.name} = {default_value(self.code, item)}")
         if self.flexible:
             self._tags(tagged, scope, letter, size_is_read)
-        return f"{struct.name}({', '.join(self._argument(item, scope, letter) for item in struct.fields)})"
+        return f"{struct.name}({', '.join(self._argument(item, scope, letter) for item in struct.arguments)})"
 
     def _declare(self, item: Field, scope: Versions, letter: str) -> None:
         """The type of a variable that gets values in more than one place; declaring it costs nothing at run time."""
@@ -242,7 +242,7 @@ class _Reader:
                 for index, each in enumerate(fields)
             }
             columns = [
-                read.get(each.name, f"({default_value(code, each)},) * count_{target}") for each in struct.fields
+                read.get(each.name, f"({default_value(code, each)},) * count_{target}") for each in struct.arguments
             ]
             code.line(f"{target} = {code.use('Rows')}({item.struct_name}, ({', '.join(columns)}))")
             code.line(f"pos += {width} * count_{target}")

@@ -8,8 +8,8 @@ One message is one heading line and one indented line per field (nesting by two 
         name string 0-7
 
 Attributes after the versions: ``nullable V``, ``default X``, ``ignorable``, ``tag N V`` (tagged in versions V),
-``inflexible`` (the field keeps the old encoding in flexible versions). A struct used several times is written below
-its first use only.
+``inflexible`` (the field keeps the old encoding in flexible versions), ``later`` (it came to a struct that was here, so
+that its argument is behind those of the others). A struct used several times is written below its first use only.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class Field:
     tag: int | None = None
     tagged: Versions = EMPTY
     inflexible: bool = False
+    later: bool = False
 
     @property
     def is_array(self) -> bool:
@@ -105,6 +106,12 @@ class Field:
 class Struct:
     name: str
     fields: list[Field] = field(default_factory=list)
+    """In the order of their bytes."""
+
+    @property
+    def arguments(self) -> list[Field]:
+        """The fields in the order of the constructor's arguments."""
+        return sorted(self.fields, key=lambda each: each.later)
 
 
 @dataclass
@@ -158,6 +165,8 @@ def _dump_struct(message: Message, name: str, depth: int, done: set[str], lines:
             text += f" tag {item.tag} {item.tagged}"
         if item.inflexible:
             text += " inflexible"
+        if item.later:
+            text += " later"
         lines.append("  " * depth + text)
         if item.struct_name is not None and item.struct_name not in done:
             _dump_struct(message, item.struct_name, depth + 1, done, lines)
@@ -217,6 +226,8 @@ def _field(words: list[str]) -> Field:
                 result = replace(result, tag=int(next(rest)), tagged=Versions.parse(next(rest)))
             case "inflexible":
                 result = replace(result, inflexible=True)
+            case "later":
+                result = replace(result, later=True)
             case _:
                 raise ValueError(f"unknown attribute {word!r} of field {words[0]}")
     return result

@@ -22,6 +22,19 @@ def test_schemas_are_those_of_the_jars() -> None:
     assert extract.schemas_text(jars) == generate.SCHEMAS.read_text()
 
 
+def test_fields_of_a_newer_kafka_do_not_move_arguments() -> None:
+    (known,) = schema.load("data D versions 0 flexible none\n  a int8 0+\n  b int8 0+\n")
+    (found,) = schema.load("data D versions 0-1 flexible none\n  a int8 0+\n  new int8 1+\n  b int8 0+\n")
+    extract.mark_later([found], [known])
+    assert [each.name for each in found.root.fields] == ["a", "new", "b"]
+    assert [each.name for each in found.root.arguments] == ["a", "b", "new"]
+    code = generate.module_text(found)
+    assert '("a", "b", "new")' in code
+    assert "D(a_a, a_b, a_new)" in code
+    extract.mark_later([again := next(schema.load(schema.dump([found])))], [found])
+    assert again == found
+
+
 def test_the_description_is_read_as_it_is_written() -> None:
     messages = list(schema.load(generate.SCHEMAS.read_text()))
     assert list(schema.load(schema.dump(messages))) == messages
