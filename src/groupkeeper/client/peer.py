@@ -221,7 +221,7 @@ class Peer:
         """
         if self._security.is_sasl:
             return
-        from groupkeeper.client.security.offer import offered_mechanisms
+        from groupkeeper.client.offer import offered_mechanisms
 
         mechanisms = await offered_mechanisms(self.address, self._settings, self._security)
         if mechanisms:
