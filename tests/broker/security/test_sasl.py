@@ -154,7 +154,7 @@ async def test_a_request_in_the_middle_of_a_login(wire: Wire) -> None:
 async def test_a_mechanism_that_is_not_enabled(wire: Wire, name: str) -> None:
     answer = await handshake(wire, name)
     assert answer.error_code == errors.UnsupportedSaslMechanism.code
-    assert sorted(answer.mechanisms) == ["PLAIN", *HASH_BY_MECHANISM]
+    assert sorted(answer.mechanisms) == sorted(["PLAIN", *HASH_BY_MECHANISM])
     assert await is_closed(wire)
 
 

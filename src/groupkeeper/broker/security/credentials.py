@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.security.mechanisms.mechanism import Credential
-from groupkeeper.security.mechanisms.scram import is_of, new_credential
+from groupkeeper.security.mechanisms.scram import new_credential
 
 JOURNAL = "scram.journal"
 
@@ -50,7 +50,7 @@ class ScramCredentials:
         for mechanism in mechanisms:
             for user, password in password_by_user.items():
                 known = self._by_key.get((mechanism, user))
-                if known is None or not is_of(known, mechanism, password):
+                if known is None or new_credential(mechanism, password, known.iterations, known.salt) != known:
                     self.change({(mechanism, user): new_credential(mechanism, password)})
 
     def close(self) -> None:

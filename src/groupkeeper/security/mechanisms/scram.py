@@ -12,7 +12,6 @@ import hmac
 import os
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from groupkeeper.security.mechanisms.mechanism import (
     ClientConversation,
@@ -58,27 +57,16 @@ def server(login: ServerLogin) -> Callable[[], ServerConversation]:
     return lambda: ScramServer(login.mechanism.name, login.find, new_nonce())
 
 
-class Keys(NamedTuple):
-    """The keys derived from a salted password. The broker stores only the last two."""
-
-    client_key: bytes
-    stored_key: bytes
-    server_key: bytes
-
-    def __repr__(self) -> str:
-        return "Keys(…)"
-
-
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
     """The salted password. This is slow on purpose: it takes some milliseconds."""
     return hashlib.pbkdf2_hmac(HASH_BY_MECHANISM[mechanism], password.encode(), salt, iterations)
 
 
-def keys_of(mechanism: str, salted: bytes) -> Keys:
-    """Derives the keys from a salted password."""
+def keys_of(mechanism: str, salted: bytes) -> tuple[bytes, bytes, bytes]:
+    """Client key, stored key and server key of a salted password. A broker stores only the last two."""
     kind = HASH_BY_MECHANISM[mechanism]
     client_key = hmac.digest(salted, b"Client Key", kind)
-    return Keys(client_key, hashlib.new(kind, client_key).digest(), hmac.digest(salted, b"Server Key", kind))
+    return client_key, hashlib.new(kind, client_key).digest(), hmac.digest(salted, b"Server Key", kind)
 
 
 def signature(mechanism: str, key: bytes, signed: bytes) -> bytes:
@@ -103,8 +91,7 @@ def new_nonce() -> str:
 
 def credential_of(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
     """The stored credential of a salted password."""
-    keys = keys_of(mechanism, salted)
-    return Credential(salt, keys.stored_key, keys.server_key, iterations)
+    return Credential(salt, *keys_of(mechanism, salted)[1:], iterations)
 
 
 def new_credential(
@@ -113,12 +100,6 @@ def new_credential(
     """The credential of a password; `salt` None: a new one."""
     salt = salt or new_salt()
     return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
-
-
-def is_of(credential: Credential, mechanism: str, password: str) -> bool:
-    """Whether a credential was made from a password."""
-    fresh = new_credential(mechanism, password, credential.iterations, credential.salt)
-    return hmac.compare_digest(fresh.stored_key, credential.stored_key)
 
 
 class ScramClient(ClientConversation):
@@ -157,12 +138,13 @@ class ScramClient(ClientConversation):
             raise MechanismFailed("the broker's SCRAM nonce does not continue the client's: the reply is not genuine")
         salt = _decoded(fields.get("s", ""))
         iterations = _iterations(fields.get("i", ""))
-        keys = keys_of(self._mechanism, salted_password(self._mechanism, self._password, salt, iterations))
+        salted = salted_password(self._mechanism, self._password, salt, iterations)
+        client_key, stored_key, server_key = keys_of(self._mechanism, salted)
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         final = f"c={channel},r={nonce}"
         signed = f"{self._bare},{challenge.decode()},{final}".encode()
-        proof = xored(keys.client_key, signature(self._mechanism, keys.stored_key, signed))
-        self._server_signature = signature(self._mechanism, keys.server_key, signed)
+        proof = xored(client_key, signature(self._mechanism, stored_key, signed))
+        self._server_signature = signature(self._mechanism, server_key, signed)
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
     def _verify(self, challenge: bytes, expected: bytes) -> None:

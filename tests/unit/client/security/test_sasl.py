@@ -18,11 +18,11 @@ from groupkeeper.client.errors import (
     UnsupportedSecurity,
 )
 from groupkeeper.client.security.choice import security_of
+from groupkeeper.client.security.sasl import SaslSecurity
 from groupkeeper.client.security.tokens import TokenSource, from_callback
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
-from groupkeeper.security.identity import Identity
 from groupkeeper.security.mechanisms import MECHANISMS
-from groupkeeper.security.mechanisms.mechanism import MechanismFailed, ServerConversation
+from groupkeeper.security.mechanisms.mechanism import MechanismFailed
 from groupkeeper.security.mechanisms.oauthbearer import BearerClient
 from groupkeeper.security.mechanisms.plain import PlainClient
 from groupkeeper.security.mechanisms.scram import new_credential
@@ -180,20 +180,11 @@ async def test_tokens_of_a_callback() -> None:
 
 
 async def test_the_unsecured_token() -> None:
-    seen: list[bytes] = []
-
-    class Recorded(ServerConversation):
-        async def answer(self, message: bytes) -> bytes:
-            seen.append(message)
-            self.identity = Identity()
-            return b""
-
-    options = f'{SAMPLES["OAUTHBEARER"].client} extension_traceId="7"'
-    broker = SaslBroker({"OAUTHBEARER": Recorded})
-    async with broker, admin_of(broker, "OAUTHBEARER", sasl_jaas_config=login_module("OAUTHBEARER", options)):
-        pass
-    assert seen[0].startswith(b"n,,\x01auth=Bearer ey")
-    assert seen[0].endswith(b".\x01traceId=7\x01\x01")
+    login = security_of(properties("OAUTHBEARER", f'{SAMPLES["OAUTHBEARER"].client} extension_traceId="7"'))
+    assert isinstance(login, SaslSecurity)
+    message = await login.begin().first()
+    assert message.startswith(b"n,,\x01auth=Bearer ey")
+    assert message.endswith(b".\x01traceId=7\x01\x01")
 
 
 def source_of(token: str) -> TokenSource:
