@@ -25,37 +25,32 @@ if TYPE_CHECKING:
 
 
 class Api:
-    """An API of the table below.
-
-    Attributes:
-        module: its module in `apis`.
-        ending: of the names of its functions there; "" if it is the module's only API.
-        lowest, highest: its versions, both inclusive.
-
-    Attributes (from `load` on):
-        request: the class of its requests.
-        handle: the module's handler.
-        reply: the handler as a plain function, for APIs that wait only for replicas, if at all; else None.
-        refuse: the module's function that makes an error response, or None.
-        name_all: the module's function that turns a long request for all items into one that names each, or None.
-    """
+    """An API of the table below."""
 
     __slots__ = (
         "ending", "handle", "highest", "is_loaded", "key", "lowest", "module", "name_all", "refuse", "reply", "request"
     )  # fmt: skip
 
     handle: Handler
+    """The module's handler. It and the next four are there from `load` on."""
     reply: Reply | None
+    """The handler as a plain function, for APIs that wait only for replicas, if at all; else None."""
     refuse: Refusal | None
+    """The module's function that makes an error response, or None."""
     name_all: Callable[[Any, Call, Any], RootMessage | None] | None
+    """The module's function that turns a long request for all items into one that names each, or None."""
     request: type[RootMessage]
+    """The class of its requests."""
 
     def __init__(self, key: int, place: str) -> None:
         """`place`: the module, and after a colon the ending of its functions' names."""
         self.key = key
         self.module, _, of = place.partition(":")
+        """Its module in `apis`."""
         self.ending = f"_{of}" if of else ""
+        """Of the names of its functions there; empty: it is the module's only API."""
         _, self.lowest, highest, _ = APIS[key]
+        """Its versions, this one and `highest`, are inclusive."""
         self.highest = NOT_YET.get(key, highest)
         self.is_loaded = False
 

@@ -67,23 +67,23 @@ class Broker(Outages):
             connect_to(broker.bootstrap_servers)
 
     Any number of brokers can run at once. Without a directory the data is in a temporary directory that `stop` removes.
-
-    Attributes (all but the first two from `start` on):
-        config: the settings.
-        authorizer: decides which principals may do what. topics: the topics and their logs. features: the levels of
-        features that were changed while the broker ran. dynamic_config: the settings that were changed while the broker
-        ran. group_configs: the settings of single groups: `group_configs.of(group_id)`. client_metrics: the
-        subscriptions to clients' metrics. groups: the group coordinators. share_states: the share coordinators.
-        transactions: the transaction coordinators. cleaner: retention and compaction of the logs. cluster_id: in
-        Kafka's text form. loop: the event loop of the running broker; None while it doesn't run. active_faults:
-        `faults` while any fault is active.
+    Attributes other than `config` and `authorizer` are there from `start` on.
     """
 
     features: FeatureLevels
+    """The levels of features that were changed while the broker ran."""
     dynamic_config: DynamicConfig
+    """The settings that were changed while the broker ran."""
     client_metrics: ClientMetrics
+    """The subscriptions to clients' metrics."""
     cleaner: LogCleaner
+    """Retention and compaction of the logs."""
     cluster_id: str
+    """In Kafka's text form."""
+    loop: AbstractEventLoop | None = None
+    """The event loop; None: the broker does not run."""
+    active_faults: Faults | None = None
+    """`faults` while any fault is active; else None."""
     _directory: StorageDirectory
 
     def __init__(
@@ -133,14 +133,14 @@ class Broker(Outages):
             given["log.dirs"] = os.fspath(directory)
         own = taken_out(given)
         self.config = Config.from_texts(given)
+        """The settings; those of one node: `config.of(node)`."""
         self.authorizer = authorizer or Authorizer()
+        """Decides which principals may do what."""
         self._listeners = listeners_of(self.config)
         self._racks = _racks_of(self.config, brokers, list(racks))
         give_to_nodes(self.config, own, self._racks)
         self.files = OpenFiles()
         self._opened = AsyncExitStack()
-        self.loop: AbstractEventLoop | None = None
-        self.active_faults: Faults | None = None
         self._faults: Faults | None = None
         self._fetch_sessions: FetchSessions | None = None
         self._share_sessions: ShareSessions | None = None

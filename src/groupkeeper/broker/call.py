@@ -7,17 +7,7 @@ from groupkeeper.security.identity import ANONYMOUS, Identity
 
 
 class Call:
-    """A decoded request and facts about its sender.
-
-    Attributes:
-        client_id: as sent; None when the client sent none.
-        client_host: "/" and the peer's address, Kafka's form.
-        listener: name of the listener of the connection. node: id of the node that got the request.
-        principal: of the client, `Type:name`.
-        identity: the principal, and how it was authenticated.
-        security_protocol: of the listener, Kafka's name.
-        received_ms: when processing began, milliseconds since the epoch.
-    """
+    """A decoded request and facts about its sender."""
 
     __slots__ = (
         "api_key",
@@ -54,14 +44,22 @@ class Call:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
+        """As sent; None: the client sent none."""
         self.message = message
         self.client_host = client_host
+        """"/" and the peer's address, Kafka's form."""
         self.listener = listener
+        """The name of the connection's listener."""
         self.identity = identity or Identity(principal)
+        """The principal, and how it was authenticated."""
         self.principal = self.identity.principal
+        """Of the client, `Type:name`."""
         self.security_protocol = security_protocol
+        """Of the listener, Kafka's name."""
         self.received_ms = received_ms
+        """When processing began, milliseconds since the epoch."""
         self.node = node
+        """The id of the node that got the request."""
 
     def __copy__(self) -> Call:  # the default of `copy` fails in compiled code
         return Call(

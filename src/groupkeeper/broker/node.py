@@ -15,24 +15,21 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """Base of `Broker`.
-
-    Attributes (all but the first three from `start` on):
-        config: the settings. files: the open log files.
-        authorizer: decides which principals may do what. audit: the log of logins and of the authorizer's decisions;
-        None: not logged. quotas: the client quotas. topics: the topics and their logs.
-        group_configs: the settings of single groups: `group_configs.of(group_id)`. answers_may_wait: whether deliberate
-            faults may hit requests, or coordinators wait for replicas.
-    """
+    """Base of `Broker`. All but the first three attributes are there from `start` on."""
 
     config: Config
     files: OpenFiles
+    """The open log files."""
     authorizer: Authorizer
     audit: AuditLog | None = None
+    """The log of logins and of the authorizer's decisions; None: not logged."""
     answers_may_wait: bool = False
+    """Whether deliberate faults may hit requests, or coordinators wait for replicas."""
     quotas: ClientQuotas
     topics: Topics
+    """The topics and their logs."""
     group_configs: GroupConfigs
+    """The settings of single groups: `group_configs.of(group_id)`."""
 
     @property
     def security(self) -> Security:

@@ -39,13 +39,10 @@ if TYPE_CHECKING:  # a broker without share groups doesn't import them
 
 
 class Cluster(Node):
-    """The part of a `Broker` that manages its nodes.
-
-    Attributes:
-        fronts: the nodes, by id.
-    """
+    """The part of a `Broker` that manages its nodes."""
 
     fronts: dict[int, Front]
+    """The nodes, by id."""
     _one_at_a_time: Lock
     _moving_since: dict[PartitionLog, float]
     _killed: set[int]
@@ -53,8 +50,11 @@ class Cluster(Node):
     _timer: TimerHandle | None = None
     _moves_back: Task[None] | None = None
     groups: GroupHost
+    """The group coordinators."""
     share_states: ShareStateHost
+    """The share coordinators."""
     transactions: TransactionHost
+    """The transaction coordinators."""
 
     _share_sessions: ShareSessions | None
 

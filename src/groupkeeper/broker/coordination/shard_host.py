@@ -52,28 +52,25 @@ _EXPECTED = (MalformedMessage, KafkaError, OSError)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Shard(Generic[R]):
-    """Base of coordinators' drivers: ties the coordinator of one partition to its log.
-
-    Attributes:
-        log: the partition's log. node: the coordinator's node.
-        is_loading: whether the log is still being replayed.
-        failure: why the coordinator stopped; None: it has not. A stopped one replies NOT_COORDINATOR.
-        has_resigned: whether it resigned; the partition then has no coordinator until `ShardHost.elect`.
-        on_failed: called once when the coordinator fails.
-        record: the record that is being replayed, for the broker's log messages.
-    """
+    """Base of coordinators' drivers: ties the coordinator of one partition to its log."""
 
     RECORDS_PER_TURN: ClassVar[int] = 500
 
     def __init__(self, log: PartitionLog, compression: str = "none") -> None:
         self.log = log
         self.node = log.placement.leader
+        """The coordinator's."""
         self._compression = compression
         self.is_loading = True
+        """Whether the log is still being replayed."""
         self.failure: str | None = None
+        """Why the coordinator stopped, and replies NOT_COORDINATOR; None: it has not."""
         self.has_resigned = False
+        """Whether it resigned; the partition then has no coordinator until `ShardHost.elect`."""
         self.on_failed: Callable[[], None] = lambda: None
+        """Called once when the coordinator fails."""
         self.record: object = None
+        """The record that is being replayed, for the broker's log messages."""
         self.fail_stop = FailStop(self)
         self._told_until = 0.0
         self._removed_topics: list[Mapping[str, bytes]] = []

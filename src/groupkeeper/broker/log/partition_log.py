@@ -50,15 +50,6 @@ class PartitionLog:
     """The log of one partition.
 
     The first append creates the directory. Reading and appending are plain calls: the file is in the page cache.
-
-    Attributes:
-        topic, index: the partition's name.
-        log_start_offset: first offset that may be read.
-        log_end_offset: offset the next record will get.
-        recovery_point: records before this offset are on disk and survive a power failure.
-        failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
-        placement: its replicas and leader.
-        stale: by node id, the diverged logs of cut-off former leaders.
     """
 
     __slots__ = (
@@ -95,13 +86,20 @@ class PartitionLog:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
+        """The partition's number."""
         self.config = config
         self.log_start_offset = 0
+        """The first offset that may be read."""
         self.log_end_offset = 0
+        """The offset that the next record will get."""
         self.recovery_point = 0
+        """Records before this offset are on disk and survive a power failure."""
         self.failure: str | None = None
+        """Why the partition cannot be served: file and position of the corruption, or a disk error; None: it can."""
         self.placement = placement
+        """Its replicas and leader."""
         self.stale = _NONE_STALE
+        """By node id, the diverged logs of cut-off former leaders."""
         self._is_failing = False
         self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
         self._directory = directory

@@ -48,16 +48,7 @@ class TornTail(OSError):
 
 
 class Segment:
-    """A segment file with the positions of its batches. The partition log interprets the batches.
-
-    Attributes:
-        base_offset: offset the file is named after; no record in it is lower.
-        size: bytes of whole batches in the file.
-        first_timestamp: largest timestamp of the first batch, −1 when empty or unknown.
-        next_offset: offset after the last record, `base_offset` when empty.
-        index: the positions of batches.
-        damage: the known damaged ranges, in the order of the file.
-    """
+    """A segment file with the positions of its batches. The partition log interprets the batches."""
 
     __slots__: ClassVar[tuple[str, ...]] = (
         "_files",
@@ -77,6 +68,7 @@ class Segment:
     def __init__(self, path: str, base_offset: int, files: OpenFiles, index_interval: int = 4096) -> None:
         self.path = path
         self.base_offset = base_offset
+        """The offset that the file is named after; no record in it is lower."""
         self._files = files
         self._index_interval = index_interval
         self.forget()
@@ -84,10 +76,15 @@ class Segment:
     def forget(self) -> None:
         """Resets all that is known of the file, to the state before `load` or `scan`."""
         self.size = 0
+        """Bytes of whole batches in the file."""
         self.first_timestamp = NO_TIMESTAMP
+        """The largest timestamp of the first batch; −1: empty or unknown."""
         self.next_offset = self.base_offset
+        """The offset after the last record; `base_offset`: empty."""
         self.index = SegmentIndex(self.base_offset, self._index_interval)
+        """The positions of batches."""
         self.damage: list[Damage] = []
+        """The known damaged ranges, in the order of the file."""
         self._is_verified = True
         self._from_earlier = 0
         self._intact = (0, 0)

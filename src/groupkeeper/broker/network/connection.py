@@ -56,26 +56,24 @@ class Admission(Protocol):
 
 
 class Serving(Protocol):
-    """The server of connections.
-
-    Attributes:
-        connections: the open connections.
-        crowd: the connections with more requests whose turn is over.
-        is_closing: whether the server is closing and new connections must be closed.
-        receive_buffer: the shared buffer into which every connection's bytes are received before they are copied.
-        max_request_bytes: larger requests close their connection.
-        unfinished: bytes of requests that are incomplete, or wait for an earlier one of their connection.
-        unsent: bytes of answers that peers have not read yet. log: for lines about peers.
-    """
+    """The server of connections."""
 
     connections: set[Connection]
+    """The open ones."""
     crowd: set[Connection]
+    """Those with more requests whose turn is over."""
     is_closing: bool
+    """Whether the server is closing and new connections must be closed."""
     receive_buffer: memoryview
+    """Every connection's bytes are received into it before they are copied."""
     max_request_bytes: int
+    """Larger requests close their connection."""
     unfinished: HeldBytes
+    """Bytes of requests that are incomplete, or wait for an earlier one of their connection."""
     unsent: HeldBytes
+    """Bytes of answers that peers have not read yet."""
     log: RatedLog
+    """For lines about peers."""
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
         """The answer's frame; None without an answer; or a function that returns the frame later. Raises

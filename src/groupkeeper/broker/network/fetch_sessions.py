@@ -72,21 +72,19 @@ class _Cached:
 
 
 class FetchSession:
-    """One client's partitions, in the order in which they are read: partitions that had records come last next time.
-
-    Attributes:
-        session_id: positive.
-        epoch: the epoch that the next request must have.
-        by_id: whether the session names topics by id, which never changes.
-        names: the names of topics with known ids, kept when the topics are deleted. created_ms, used_ms: for eviction.
-    """
+    """One client's partitions, in the order in which they are read: partitions that had records come last next time."""
 
     def __init__(self, session_id: int, now_ms: int, *, by_id: bool) -> None:
         self.session_id = session_id
+        """Positive."""
         self.epoch = 1
+        """The epoch that the next request must have."""
         self.by_id = by_id
+        """Whether the session names topics by id, which never changes."""
         self.names: dict[bytes, str] = {}
+        """The names of topics with known ids, kept when the topics are deleted."""
         self.created_ms = now_ms
+        """For eviction, as the next."""
         self.used_ms = now_ms
         self._partitions: dict[PartitionKey, _Cached] = {}
 

@@ -17,19 +17,7 @@ _TOLD = ("leader", "epoch", "replicas", "isr", "adding", "removing", "eligible",
 
 
 class Placement:
-    """The placement of a partition. All nodes share one log, whichever leads.
-
-    Attributes:
-        replicas: node ids, the preferred leader first. isr: the in-sync set. leader: its node id, −1 for none. epoch:
-        the leader epoch.
-        led_since: the epoch in which this leader was elected; removals of replicas began later ones. epochs: all epochs
-        so far. ends: the end offsets of replicas that lack the end of the log.
-        adding, removing: replicas that a reassignment adds and removes; empty without one.
-        eligible: eligible leader replicas (KIP-966): out of sync, but with all committed records. last_leader: the
-        leader before the partition lost its leader; else −1.
-        held_high_watermark: the high watermark if it is below the log end, because an in-sync replica lags, or the
-        in-sync set is too small. known_by_cut_off_node: the placements that cut-off nodes see instead.
-    """
+    """The placement of a partition. All nodes share one log, whichever leads."""
 
     __slots__ = (
         "adding",
@@ -59,17 +47,28 @@ class Placement:
         removing: Sequence[int] = (),
     ) -> None:
         self.replicas = replicas
+        """Node ids, the preferred leader first."""
         self.isr = isr
+        """The in-sync set."""
         self.leader = leader
+        """Its node id; −1: none."""
         self.epoch = self.led_since = epoch
+        """The leader epoch, and that in which this leader was elected: removals of replicas begin later ones."""
         self.epochs = epochs
+        """Those that the log has records of, and the present one."""
         self.ends = ends
+        """The end offsets of replicas that lack the end of the log."""
         self.adding = adding
+        """Replicas that a reassignment adds, and next those that it removes; empty: there is none."""
         self.removing = removing
         self.eligible: Sequence[int] = ()
+        """Eligible leader replicas (KIP-966): out of sync, but with all committed records."""
         self.last_leader = NO_LEADER
+        """The leader before the partition lost its leader; else −1."""
         self.held_high_watermark: int | None = None
+        """The high watermark while an in-sync replica lags, or too few are in sync; None: it is the log end."""
         self.known_by_cut_off_node: Mapping[int, Placement] = MappingProxyType({})
+        """The placements that cut-off nodes see instead."""
 
     def copy_from(self, other: Placement) -> None:
         """Copies all fields of another placement but `known_by_cut_off_node`."""

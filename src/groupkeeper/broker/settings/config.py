@@ -37,15 +37,7 @@ DEFAULT_CONTROLLER_LISTENERS = ("CONTROLLER",)
 
 
 class Config(GroupSettings):
-    """The broker's settings as typed attributes.
-
-    Attributes:
-        given: the given texts of known and unknown keys, unchanged.
-        unknown: keys that neither this broker nor Kafka 4.4.0 has.
-        features: levels of `feature.<name>` keys, by feature name.
-        changed: texts of dynamic updates (`DynamicConfig`), by broker (its id as text; "" is all brokers) and by name.
-        own: the given texts of single nodes, by the node's id as text. nodes: the settings of each node, by id.
-    """
+    """The broker's settings as typed attributes."""
 
     # --- identity and listeners
     node_id = whole(1, low=0, doc="The broker's id in answers to clients.")
@@ -305,11 +297,17 @@ class Config(GroupSettings):
     ).in_kafka(ANY)
 
     given: Mapping[str, str] = {}
+    """The given texts of known and unknown keys, unchanged."""
     unknown: tuple[str, ...] = ()
+    """Keys that neither this broker nor Kafka 4.4.0 has."""
     features: Mapping[str, int] = {}
+    """Levels of `feature.<name>` keys, by feature name."""
     changed: Mapping[str, Mapping[str, str]] = {}
+    """Texts of dynamic updates (`DynamicConfig`), by broker (its id as text; "": all brokers) and by name."""
     own: Mapping[str, Mapping[str, str]] = {}
+    """The given texts of single nodes, by the node's id as text."""
     nodes: dict[int, Config]
+    """The settings of each node, by id."""
 
     def __init__(self) -> None:
         self.nodes = {}

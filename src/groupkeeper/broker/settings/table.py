@@ -31,20 +31,7 @@ LISTENER = "listener"
 
 
 class Setting(Generic[T]):
-    """One setting: its name, type, default and bounds.
-
-    Attributes:
-        name: Kafka's name, dots included.
-        type: Kafka's name of the type in lower case (int, long, boolean, string, list, double).
-        default: value when it isn't given; None means unset.
-        low, high: inclusive bounds of a number; None means unbounded.
-        choices: allowed texts; empty means any.
-        doc: one sentence for people.
-        change: of a broker setting: how it may change while the broker runs (FIXED, ANY, ONE or LISTENER).
-        is_listed: of a broker setting: whether Kafka describes it when no setting is requested by name.
-        has_empty_default: whether Kafka describes an empty default as an empty text; otherwise it is unset.
-        broker_name: of a topic setting: the broker setting that gives its default; None: there is none.
-    """
+    """One setting: its name, type, default and bounds."""
 
     def __init__(
         self,
@@ -58,16 +45,26 @@ class Setting(Generic[T]):
         choices: tuple[str, ...] = (),
     ) -> None:
         self.name = ""
+        """Kafka's name, dots included."""
         self.type = type_name
+        """Kafka's name of the type in lower case (int, long, boolean, string, list, double)."""
         self.default = default
+        """Its value when it isn't given; None: unset."""
         self.low = low
+        """Inclusive bound of a number; None, here and of `high`: unbounded."""
         self.high = high
         self.choices = choices
+        """Allowed texts; empty: any."""
         self.doc = doc
+        """One sentence for people."""
         self.change = FIXED
+        """Of a broker setting: how it may change while the broker runs (FIXED, ANY, ONE or LISTENER)."""
         self.is_listed = True
+        """Of a broker setting: whether Kafka describes it when no setting is requested by name."""
         self.has_empty_default = False
+        """Whether Kafka describes an empty default as an empty text; otherwise it is unset."""
         self.broker_name: str | None = None
+        """Of a topic setting: the broker setting that gives its default; None: there is none."""
         self._read = read
 
     def in_kafka(

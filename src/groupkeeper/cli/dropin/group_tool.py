@@ -30,25 +30,22 @@ class Refusal(Exception):
 
 
 class GroupTool(ABC):
-    """The actions of a tool. Each prints its result, and returns the exit status (None: 0), or raises
-    ExecutionFailure, Refusal, UsageProblem or OperationRefused.
-
-    Attributes:
-        table: the options.
-        kind: the groups, in the words of messages: consumer, share or streams.
-        types: the groups, as brokers list them.
-        states: those that a list of states may have.
-        failed_status: the exit status after a failure.
-        usage_errors: what is shown above the help when an action raises it.
+    """The actions of a tool. Each prints its result, and returns the exit status (None: 0), or raises ExecutionFailure,
+    Refusal, UsageProblem or OperationRefused.
     """
 
     table: ClassVar[OptionTable]
     kind: ClassVar[str]
+    """The groups, in the words of messages: consumer, share or streams."""
     types: ClassVar[Sequence[GroupType]]
+    """The groups, as brokers list them."""
     protocol_types: ClassVar[Sequence[str] | None] = None
     states: ClassVar[Sequence[GroupState]]
+    """Those that a list of states may have."""
     failed_status: ClassVar[int] = 0
+    """The exit status after a failure."""
     usage_errors: ClassVar[tuple[type[Exception], ...]] = (UsageProblem, BadTopicArgument, NothingCommitted)
+    """Shown above the help when an action raises one."""
 
     def __init__(self, admin: Admin, options: Options, values: Converted) -> None:
         self.admin = admin

@@ -26,30 +26,32 @@ from groupkeeper.protocol.primitives import Message
 
 
 class EpochStep(Generic[G]):
-    """Starts from the group as the log has it; `write` applies each record to a copy of the group.
-
-    Attributes:
-        log: the type's `GroupLog`. records: the module that makes the type's records. session, revocation: the type's
-        timers; None if members have nothing to revoke. revoking: the state of a member that has to revoke. rebalance:
-        the meter of rebalances.
-        group: the group after the records written so far. logged: the group as the log has it. soft: its new soft
-        state. settings: of the group. topics: the topics of the cluster. now_ms: when the operation takes place.
-    """
+    """Starts from the group as the log has it; `write` applies each record to a copy of the group."""
 
     log: ClassVar[GroupLog[Any, Any, Any]]
     records: ClassVar[Any]
+    """The module that makes the type's records."""
     session: ClassVar[type[Any]]
+    """The timers of the type, as the next."""
     revocation: ClassVar[type[Any] | None] = None
+    """None: members have nothing to revoke."""
     revoking: ClassVar[int] = -1
+    """The state of a member that has to revoke."""
     rebalance: ClassVar[Meter]
+    """The meter of rebalances."""
 
     def __init__(self, group: G, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
         self.group: G = group
+        """After the records written so far."""
         self.logged: G = group
+        """As the log has it."""
         self.soft = group.soft
+        """The group's new soft state."""
         self.settings = settings
+        """Of the group."""
         self.topics = topics
         self.now_ms = now_ms
+        """When the operation takes place."""
         self._records: list[Record] = []
         self._timers: list[Arm | Disarm] = []
         self._released: list[Released] = []

@@ -71,15 +71,7 @@ class DeskStage(StrEnum):
 
 
 class DeskEntry:
-    """A plan on the desk.
-
-    Attributes:
-        group_ids: the groups of the plan.
-        verdict: how the plan fitted when it was last compared with the cluster.
-        applied: the changes that were made; None: the plan was not applied yet.
-        change_id: the id in the journal; "" before it is applied, and if there was nothing to do.
-        remarks: texts for people, from making and applying the plan.
-    """
+    """A plan on the desk."""
 
     def __init__(
         self, cluster: str, made_by: str, made: Made, verdict: PlanVerdict, group_ids: tuple[str, ...]
@@ -89,13 +81,17 @@ class DeskEntry:
         self.made_by = made_by
         self.made = made
         self.verdict = verdict
+        """How the plan fitted when it was last compared with the cluster."""
         self.compared_ms = _now_ms()
         self.group_ids = group_ids
         self.stage = DeskStage.PLANNED
         self.applied: Applied | None = None
+        """The changes that were made; None: the plan was not applied yet."""
         self.applied_by = ""
         self.change_id = ""
+        """In the journal; empty: the plan is not applied, or had nothing to do."""
         self.remarks = list(made.remarks)
+        """Texts for people, from making and applying the plan."""
         self.is_of_share_groups = False
 
     @property
