@@ -23,6 +23,10 @@ class Deadline:
         """Seconds left, 0 when the deadline has passed."""
         return max(0.0, self.at - self._loop.time())
 
+    def left_ms(self) -> int:
+        """Milliseconds left, at least 1, as requests have no timeout of 0."""
+        return max(1, int(self.left_s() * 1000))
+
     def elapsed_s(self) -> float:
         """Seconds since the call began."""
         return self._loop.time() - self.started

@@ -115,9 +115,8 @@ class GroupCalls(DescriptionCalls):
         deadline = self._cluster.deadline("removeMembersFromConsumerGroup", timeout_ms)
         one_group(group_id)
         if isinstance(members, All):
-            left_ms = int(deadline.left_s() * 1000)
-            description = (await self.describe_consumer_groups([group_id], timeout_ms=left_ms)).result(group_id)
-            members = [MemberToRemove(*identity) for identity in member_identities(description.members)]
+            described = await self.describe_consumer_groups([group_id], timeout_ms=deadline.left_ms())
+            members = [MemberToRemove(*each) for each in member_identities(described.result(group_id).members)]
         wanted = list(dict.fromkeys(several(members, "members")))
         if not wanted:
             return Batch()

@@ -144,7 +144,7 @@ async def _ask(
             replica_id=_CONSUMER_REPLICA_ID,
             isolation_level=int(read_committed),
             topics=[m.ListOffsetsTopic(topic, partitions) for topic, partitions in topics.items()],
-            timeout_ms=int(deadline.left_s() * 1000),
+            timeout_ms=deadline.left_ms(),
         )
 
     try:

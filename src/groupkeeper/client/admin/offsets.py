@@ -171,11 +171,9 @@ class OffsetCalls:
         """A request carries one group; requests are pipelined to each coordinator."""
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Outcome | Failure]:
-            async def ask_one(group_id: str) -> Outcome:
+            async def ask_one(group_id: str) -> Outcome | Failure:
                 answer = await of_group(peer, group_id, deadline)
-                if isinstance(answer, Exception):
-                    raise answer
-                if tell is not None:
+                if tell is not None and not isinstance(answer, Exception):
                     tell()
                 return answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from groupkeeper.client.admin.arguments import of_kind, several
-from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller, broker_timeout_ms
+from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller
 from groupkeeper.client.admin.types import (
     Batch,
     ClusterDescription,
@@ -100,7 +100,7 @@ class TopicCalls:
         ]
 
         def build(version: int) -> m.CreateTopicsRequest:
-            return m.CreateTopicsRequest(creatable, broker_timeout_ms(deadline), validate_only)
+            return m.CreateTopicsRequest(creatable, deadline.left_ms(), validate_only)
 
         answer = await ask_controller(
             self._cluster,
@@ -134,7 +134,7 @@ class TopicCalls:
         wanted = list(dict.fromkeys(several(names, "names")))
 
         def build(version: int) -> m.DeleteTopicsRequest:
-            timeout_ms = broker_timeout_ms(deadline)
+            timeout_ms = deadline.left_ms()
             if version >= 6:
                 return m.DeleteTopicsRequest(
                     topics=[m.DeleteTopicState(name) for name in wanted], timeout_ms=timeout_ms

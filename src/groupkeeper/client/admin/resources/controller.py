@@ -101,8 +101,3 @@ async def ask_every_broker(
 
     nodes = list(cluster.nodes.values())
     return dict(zip(nodes, await asyncio.gather(*map(ask, nodes)), strict=True))
-
-
-def broker_timeout_ms(deadline: Deadline) -> int:
-    """The time left of a call in ms, at least 1, for the timeout field of requests to the controller."""
-    return max(1, int(deadline.left_s() * 1000))

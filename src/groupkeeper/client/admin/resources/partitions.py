@@ -57,7 +57,7 @@ class PartitionCalls:
         answer = await controller.ask_controller(
             self._cluster,
             m.CreatePartitionsResponse,
-            lambda version: m.CreatePartitionsRequest(topics, controller.broker_timeout_ms(deadline), validate_only),
+            lambda version: m.CreatePartitionsRequest(topics, deadline.left_ms(), validate_only),
             deadline,
             lambda answer: any(topic.error_code == controller.NOT_CONTROLLER for topic in answer.results),
         )
@@ -91,9 +91,7 @@ class PartitionCalls:
                 topics.setdefault(key.topic, []).append(wanted)
             requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
             answer = await peer.ask(
-                m.DeleteRecordsResponse,
-                lambda version: m.DeleteRecordsRequest(requested, controller.broker_timeout_ms(deadline)),
-                deadline,
+                m.DeleteRecordsResponse, lambda version: m.DeleteRecordsRequest(requested, deadline.left_ms()), deadline
             )
             return {
                 TopicPartition(topic.name, each.partition_index): (
