@@ -12,7 +12,8 @@ Commands are listed in `COMMANDS` below, with what they take. Every command that
 `<request> <who>: …`, or `parked` when the answer comes later, and before it the records that it added to the log:
 `+ record` or `- tombstone`. Lines that a timer causes during `advance` begin with the time.
 
-A request is of the newest version that brokers serve, unless `v=` says another one. What a client would know it need
+A request is of the newest version that brokers serve, unless `v=` says another one. `name=value` gives it a field that
+the command does not know. What a client would know it need
 not say: `sync member=a-1` uses the generation and protocol that the last JoinGroup answer named, `join member=a-1` the
 parameters of the join before. Member ids are predictable: `<client>-<n>` or `<instance>-<n>`, n counting the ids made
 for that client or instance.
@@ -137,6 +138,12 @@ class Arguments:
         options, self._options = self._options, {}
         return options
 
+    def give_fields(self, request: Message) -> None:
+        """Gives the request the fields that options are named after: numbers, texts, or lists of texts."""
+        for name in self._options.keys() & set(request.__slots__):
+            text, kind = self._options.pop(name), type(getattr(request, name))
+            setattr(request, name, text.split(",") if kind is tuple else int(text) if kind in (int, bool) else text)
+
     def finish(self) -> None:
         if self.words or self._options:
             raise ValueError(f"not understood: {self.words} {self._options}")
@@ -160,6 +167,7 @@ class Runner:
     def __init__(self) -> None:
         self.shell = self._new_shell(Settings())
         self.start_ms = self.shell.now_ms
+        self._arguments = Arguments([])
         self._lines: list[str] = []
         self._prefix = ""
         self._calls: dict[int, tuple[str, Call]] = {}
@@ -178,7 +186,7 @@ class Runner:
     def run(self, command: str) -> list[str]:
         """Carries out a line; returns what it prints."""
         name, *words = shlex.split(command)
-        arguments = Arguments(words)
+        arguments = self._arguments = Arguments(words)
         COMMANDS[name](self, arguments)
         arguments.finish()
         lines, self._lines, self._prefix = self._lines, [], ""
@@ -251,6 +259,7 @@ class Runner:
         fresh_id: str = "",
         regex_trouble: str | None = None,
     ) -> None:
+        self._arguments.give_fields(request)
         version = TABLE[request.API_KEY].highest if version is None else version
         call = Call(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id, regex_trouble)
         self._calls[call.call_id] = (who, call)
@@ -435,7 +444,7 @@ class Runner:
         self.send(member_id or group_id or "''", request, arguments.take_version())
 
     def fetch(self, arguments: Arguments) -> None:
-        """group=g topic-id= stable=yes member= epoch=, then `all` or partitions; without words: an empty list of
+        """group=g topic-id= require_stable=1 member= epoch=, then `all` or partitions; without words: an empty list of
         topics. Several groups with the same words: `group=g,h`.
         """
         words = arguments.take_words()
@@ -449,9 +458,7 @@ class Runner:
             offset_fetch_request.OffsetFetchRequestGroup(group_id, *who, None if words == ["all"] else topics)
             for group_id in arguments.take("group", "g").split(",")
         ]
-        is_stable = arguments.take("stable", "no") == "yes"
-        request = offset_fetch_request.OffsetFetchRequest(groups=groups, require_stable=is_stable)
-        self.send("all" if words == ["all"] else "some", request)
+        self.send("all" if words == ["all"] else "some", offset_fetch_request.OffsetFetchRequest(groups=groups))
 
     def delete_offsets(self, arguments: Arguments) -> None:
         """group=g, then partitions"""
@@ -469,13 +476,8 @@ class Runner:
         self.send("", m.DescribeGroupsRequest(arguments.take_words() or ["g"]), arguments.take_version())
 
     def list_groups(self, arguments: Arguments) -> None:
-        """states=a,b types=a,b"""
-        states, types = arguments.take_optional("states"), arguments.take_optional("types")
-        request = m.ListGroupsRequest(
-            states_filter=[] if states is None else states.split(","),
-            types_filter=[] if types is None else types.split(","),
-        )
-        self.send("", request)
+        """states_filter=a,b types_filter=a,b"""
+        self.send("", m.ListGroupsRequest())
 
     def delete_group(self, arguments: Arguments) -> None:
         """groups"""

@@ -25,7 +25,7 @@ LEAVE = -1
 
 
 def share(runner: Runner, arguments: Arguments) -> None:
-    """group=g epoch= rack=, a member id, then one of `join` and topics; `subscribe` and topics; `leave`; nothing: only
+    """group=g epoch=, a member id, then one of `join` and topics; `subscribe` and topics; `leave`; nothing: only
     that it lives. Answered `epoch=2`, followed by the assignment if it is told.
     """
     group_id = arguments.take("group", "g")
@@ -36,8 +36,7 @@ def share(runner: Runner, arguments: Arguments) -> None:
         group_id,
         member_id,
         int(arguments.take("epoch", str(epoch))),
-        arguments.take_optional("rack"),
-        words if what in ("join", "subscribe") else None,
+        subscribed_topic_names=words if what in ("join", "subscribe") else None,
     )
     runner.send(member_id, request, client_id=member_id)
 

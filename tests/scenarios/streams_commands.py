@@ -33,11 +33,7 @@ def streams(runner: Runner, arguments: Arguments) -> None:
     what = words.pop(0) if words else "alive"
     epoch = {"join": 0, "leave": LEAVE}.get(what, runner.streams_epochs.get((group_id, member_id), 0))
     request = request_message.StreamsGroupHeartbeatRequest(
-        group_id,
-        member_id,
-        int(arguments.take("epoch", str(epoch))),
-        instance_id=arguments.take_optional("instance"),
-        shutdown_application=what == "shutdown",
+        group_id, member_id, int(arguments.take("epoch", str(epoch))), shutdown_application=what == "shutdown"
     )
     if what == "join":
         request.rebalance_timeout_ms = int(arguments.take("rebalance", "60")) * 1000

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.peer import Peer
 
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupSubscribedToTopic, UnknownTopicOrPartition
@@ -42,10 +43,11 @@ async def test_offset_delete(peer: Peer) -> None:
     assert await peer.fetch() == {}
 
 
-async def test_offset_delete_has_one_version(peer: Peer) -> None:
+async def test_offset_delete_above_its_versions(peer: Peer) -> None:
     # K496-01
-    with pytest.raises(CloseConnection, match="OffsetDelete version 1 is not supported"):
-        await exchange(peer, 47, 1, text("g") + struct.pack(">i", 0))
+    above = TABLE[47].highest + 1
+    with pytest.raises(CloseConnection, match=f"OffsetDelete version {above} is not supported"):
+        await exchange(peer, 47, above, text("g") + struct.pack(">i", 0))
 
 
 def test_the_error_of_a_subscribed_topic() -> None:
