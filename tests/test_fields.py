@@ -19,11 +19,6 @@ from groupkeeper.client.versions import BELOW_NEWEST
 from groupkeeper.protocol.index import APIS
 
 NOT_ASKED = {
-    "FindCoordinatorRequest": "client_rack",
-    "LeaveGroupRequest": "rejoin_timeout_ms",
-    "DescribeGroupsRequest": "include_times",
-    "ConsumerGroupDescribeRequest": "include_times",
-    "OffsetDeleteRequest": "reason",
     "ApiVersionsRequest": "cluster_id node_id",  # whoever answers at an address is right
     "DescribeClusterRequest": "endpoint_type include_fenced_brokers",
     "FetchRequest": "cluster_id current_leader_epoch forgotten_topics_data last_fetched_epoch log_start_offset "
@@ -37,8 +32,6 @@ NOT_ASKED = {
 """What the client leaves at its default in requests."""
 
 NOT_TOLD = {
-    "OffsetDeleteResponse": "deleted_offset",
-    "ShareGroupDescribeResponse": "joined_epoch",
     "ApiVersionsResponse": "error_code finalized_features finalized_features_epoch max_version_level min_version_level "
     "name supported_features zk_migration_ready",
     "CreateTopicsResponse": "config_source is_sensitive read_only topic_config_error_code",
@@ -62,12 +55,8 @@ NOT_READ = {
     ),
     "DescribeClusterRequest": "include_fenced_brokers",
     "FetchRequest": "cluster_id replica_directory_id replica_epoch",  # of Apache Kafka's followers
-    "ConsumerGroupHeartbeatRequest": "client_tags",
-    "FindCoordinatorRequest": "client_rack",
-    "OffsetCommitRequest": "reason",
-    "OffsetDeleteRequest": "reason",
     "JoinGroupRequest": "reason",
-    "LeaveGroupRequest": "reason rejoin_timeout_ms",
+    "LeaveGroupRequest": "reason",
     "ListOffsetsRequest": "replica_id timeout_ms",
     "OffsetForLeaderEpochRequest": "replica_id",
     "RemoveRaftVoterRequest": "voter_directory_id voter_id",

@@ -22,10 +22,8 @@ def list_groups(state: StateView, request: m.ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
-    protocols = set(request.protocol_types_filter)
     found = (_in_states(state.groups[group_id], states) for group_id in in_hash_order(state.groups))
     listed = [group for group in found if group is not None and (not types or group.group_type in types)]
-    listed = [group for group in listed if not protocols or group.protocol_type in protocols]
     return Immediate(m.ListGroupsResponse(groups=listed))
 
 
@@ -33,7 +31,7 @@ def _in_states(group: Group, states: Set[str]) -> m.ListedGroup | None:
     state = group.state
     if states and LOOKED_FOR[state] not in states:
         return None
-    return m.ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value, group.member_count)
+    return m.ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value)
 
 
 def delete_groups(state: StateView, call: Call, request: m.DeleteGroupsRequest) -> Result:

@@ -59,7 +59,7 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     except KafkaError as error:
         return _failure(key, error)
     node = broker.endpoint(call.listener, known.leader)
-    return Coordinator(key, node.node_id, node.host, node.port, 0, "", broker.config.broker_rack)
+    return Coordinator(key, node.node_id, node.host, node.port, 0, "")
 
 
 def _shard_host(broker: Broker, key_type: int) -> GroupHost | TransactionHost | ShareStateHost:

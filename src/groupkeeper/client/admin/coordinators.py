@@ -159,19 +159,19 @@ async def _ask_batch(
             for group_id in group_ids
         }
     return {
-        each.key: _found(cluster, kind, each.key, each.error_code, each.node_id, each.host, each.port, each.rack)
+        each.key: _found(cluster, kind, each.key, each.error_code, each.node_id, each.host, each.port)
         for each in answer.coordinators
     }
 
 
 def _found(
-    cluster: Cluster, kind: CoordinatorKind, group_id: str, error_code: int, node_id: int, host: str, port: int, rack: str | None = None
+    cluster: Cluster, kind: CoordinatorKind, group_id: str, error_code: int, node_id: int, host: str, port: int
 ) -> Node | Failure:
     if error_code == 0:
         known = cluster.nodes.get(node_id)
         if known is not None and known.host == host and known.port == port:
             return known
-        return Node(node_id, host, port, rack)
+        return Node(node_id, host, port)
     if error_code == kind.refusal.code:
         return kind.refusal(f"FindCoordinator request for {kind.name} `{group_id}` failed due to authorization failure")
     if error_code in _RETRIABLE:

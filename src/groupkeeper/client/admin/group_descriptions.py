@@ -157,7 +157,6 @@ def _consumer_member(member: Member) -> MemberDescription:
         member_epoch=member.member_epoch,
         upgraded=_UPGRADED.get(member.member_type),
         rack_id=member.rack_id,
-        last_heartbeat_ms=member.last_heartbeat_ms,
         subscribed_topics=tuple(member.subscribed_topic_names),
         subscribed_topic_regex=member.subscribed_topic_regex or None,
     )
@@ -244,7 +243,6 @@ def _classic_member(member: m.DescribedGroupMember, is_consumer: bool) -> Member
         metadata=member.member_metadata,
         assignment_blob=member.member_assignment,
         is_assignment_readable=assignment is not None,
-        joined_at_ms=member.joined_at_ms,
     )
 
 

@@ -60,7 +60,7 @@ class GroupCalls(DescriptionCalls):
         answers = await ask_every_broker(
             self._cluster,
             m.ListGroupsResponse,
-            lambda version: _request(version, state_names, type_names, sorted(wanted or ())),
+            lambda version: _request(version, state_names, type_names),
             deadline,
             lambda answer: answer.error_code,
         )
@@ -147,7 +147,7 @@ def _names(state: GroupState | str) -> tuple[str, ...]:
     return (str(state), "not_ready") if state is GroupState.NOT_READY else (str(state),)
 
 
-def _request(version: int, states: list[str], types: list[str], protocol_types: list[str]) -> m.ListGroupsRequest:
+def _request(version: int, states: list[str], types: list[str]) -> m.ListGroupsRequest:
     if states and version < 4:
         raise UnsupportedVersion(
             f"The broker only supports ListGroups v{version}, but we need v4 or newer to request groups by states."
@@ -160,7 +160,7 @@ def _request(version: int, states: list[str], types: list[str], protocol_types: 
                 f"Requested group types: [{', '.join(types)}]."
             )
         types = []
-    return m.ListGroupsRequest(states, types, protocol_types if version >= 6 else [])
+    return m.ListGroupsRequest(states, types)
 
 
 def _merge(
@@ -183,7 +183,7 @@ def _merge(
             types[group.group_type] = GroupType.parse(group.group_type)
         group_id = group.group_id
         state, kind = states[group.group_state], types[group.group_type]
-        groups[group_id] = GroupListing(group_id, protocol_type, state, kind, group.member_count)
+        groups[group_id] = GroupListing(group_id, protocol_type, state, kind)
         # Only the coordinator lists a group, so no lookup is needed later.
         coordinators[group_id] = node.id
         if kind is GroupType.CLASSIC:
@@ -202,8 +202,7 @@ async def _leave(
     if answer.error_code:
         return error_for(answer.error_code)
     answers = {
-        MemberToRemove(each.group_instance_id, each.member_id): failure_of(each.error_code, each.error_message)
-        for each in answer.members
+        MemberToRemove(each.group_instance_id, each.member_id): failure_of(each.error_code) for each in answer.members
     }
     return batch_of(members, answers, "the reply has no result for {}")
 

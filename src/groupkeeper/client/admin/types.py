@@ -81,8 +81,6 @@ class GroupListing(NamedTuple):
     protocol_type: str
     group_state: GroupState | None
     group_type: GroupType | None
-    member_count: int = -1
-    """-1: not known."""
 
     @property
     def is_simple(self) -> bool:
@@ -132,10 +130,6 @@ class MemberDescription(NamedTuple):
     """Raw bytes of a classic group's member, like ``assignment_blob``; b"" in a consumer group."""
     assignment_blob: bytes = b""
     is_assignment_readable: bool = True
-    joined_at_ms: int = -1
-    """-1: not known."""
-    last_heartbeat_ms: int = -1
-    """-1: not known."""
     """False: ``assignment_blob`` has an unknown form, so ``assignment`` is empty."""
 
 

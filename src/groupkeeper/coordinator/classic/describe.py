@@ -17,11 +17,11 @@ _DEAD = GroupState.DEAD.value
 def describe_groups(state: StateView, call: Call, request: m.DescribeGroupsRequest) -> Result:
     """Describes classic and simple groups."""
     return Immediate(
-        m.DescribeGroupsResponse(groups=[_describe(state, call.version, request.include_times, group_id) for group_id in request.groups])
+        m.DescribeGroupsResponse(groups=[_describe(state, call.version, group_id) for group_id in request.groups])
     )
 
 
-def _describe(state: StateView, version: int, times: bool, group_id: str) -> DescribedGroup:
+def _describe(state: StateView, version: int, group_id: str) -> DescribedGroup:
     group = state.find(group_id, ClassicGroup)
     if group is None:
         if version >= FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND:
@@ -35,14 +35,11 @@ def _describe(state: StateView, version: int, times: bool, group_id: str) -> Des
         group_state=group.state.value,
         protocol_type=group.roster.protocol_type or "",
         protocol_data=protocol_name or "",
-        members=[
-            _describe_member(member, protocol_name, (group.roster.state_since_ms or -1) if times else -1)
-            for member in group.roster.members.values()
-        ],
+        members=[_describe_member(member, protocol_name) for member in group.roster.members.values()],
     )
 
 
-def _describe_member(member: Member, protocol_name: str | None, at_ms: int) -> m.DescribedGroupMember:
+def _describe_member(member: Member, protocol_name: str | None) -> m.DescribedGroupMember:
     return m.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -50,5 +47,4 @@ def _describe_member(member: Member, protocol_name: str | None, at_ms: int) -> m
         client_host=member.client_host,
         member_metadata=b"" if protocol_name is None else member.metadata(protocol_name),
         member_assignment=member.assignment,
-        joined_at_ms=at_ms,
     )

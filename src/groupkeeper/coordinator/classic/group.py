@@ -223,10 +223,6 @@ class ClassicGroup(_Classic):
         return self.stored if self.soft.roster is None else self.soft.roster
 
     @property
-    def member_count(self) -> int:
-        return len(self.roster.members)
-
-    @property
     def protocol_type(self) -> str:
         """As ListGroups shows it; empty for a simple group."""
         return self.roster.protocol_type or ""

@@ -83,7 +83,7 @@ def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupReq
         raise errors.InvalidGroupId
     if group is None:
         return Immediate(
-            LeaveGroupResponse(members=[_left(member, errors.UnknownMemberId.code, errors.UnknownMemberId.text) for member in request.members])
+            LeaveGroupResponse(members=[_left(member, errors.UnknownMemberId.code) for member in request.members])
         )
     step = Step(group, settings, now_ms)
     answers = []
@@ -92,7 +92,7 @@ def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupReq
         try:
             step.drop_member(_leaving_id(step, member))
         except KafkaError as error:
-            answers.append(_left(member, error.code, error.message))
+            answers.append(_left(member, error.code))
         else:
             answers.append(_left(member, NONE))
             has_anybody_left = True
@@ -111,8 +111,8 @@ def _leaving_id(step: Step, leaving: MemberIdentity) -> str:
     return member_id
 
 
-def _left(member: MemberIdentity, error_code: int, message: str | None = None) -> MemberResponse:
-    return MemberResponse(member.member_id, member.group_instance_id, error_code, message)
+def _left(member: MemberIdentity, error_code: int) -> MemberResponse:
+    return MemberResponse(member.member_id, member.group_instance_id, error_code)
 
 
 def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now_ms: int) -> Result:

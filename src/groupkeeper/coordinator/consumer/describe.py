@@ -24,24 +24,24 @@ def describe_consumer_groups(
     """Describes groups of the consumer protocol; groups of another type are not found."""
 
     def describe(group: ConsumerGroup) -> described.DescribedGroup:
-        return _describe(state, settings_of(group.group_id), group, request.include_times)
+        return _describe(state, settings_of(group.group_id), group)
 
     groups = describe_all(state, ConsumerGroup, request.group_ids, describe, described.DescribedGroup)
     return Immediate(described.ConsumerGroupDescribeResponse(groups=groups))
 
 
-def _describe(state: StateView, settings: Settings, group: ConsumerGroup, times: bool) -> described.DescribedGroup:
+def _describe(state: StateView, settings: Settings, group: ConsumerGroup) -> described.DescribedGroup:
     return described.DescribedGroup(
         group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor(settings.group_consumer_assignors[0]),
-        members=[_describe_member(group, group.members[one], state.topics, times) for one in in_hash_order(group.members)],
+        members=[_describe_member(group, group.members[one], state.topics) for one in in_hash_order(group.members)],
     )
 
 
-def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: TopicsImage, times: bool) -> described.Member:
+def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: TopicsImage) -> described.Member:
     has = {
         topic_id: member.assigned.get(topic_id, {}).keys() | member.pending_revocation.get(topic_id, {}).keys()
         for topic_id in member.assigned.keys() | member.pending_revocation.keys()
@@ -57,7 +57,6 @@ def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: Topic
         subscribed_topic_regex=member.subscribed_topic_regex,
         assignment=_assignment(has, topics),
         target_assignment=_assignment(group.targets.get(member.member_id, {}), topics),
-        last_heartbeat_ms=member.member_epoch if times else -1,
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )
 

@@ -68,10 +68,6 @@ class EpochGroup(Generic[M, T]):
         raise NotImplementedError
 
     @property
-    def member_count(self) -> int:
-        return len(self.members)
-
-    @property
     def protocol_type(self) -> str:
         """The protocol type in ListGroups."""
         return self.group_type.value

@@ -20,9 +20,6 @@ class Group(Protocol):
         """As ListGroups shows it; empty for a group that only holds offsets."""
 
     @property
-    def member_count(self) -> int: ...
-
-    @property
     def state(self) -> GroupState: ...
 
     def with_soft(self, soft: Any) -> Group:

@@ -67,8 +67,6 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
         answers = stored.add(name, topic_id, topic.partitions, OffsetCommitResponsePartition, expire_ms)
-        for one in answers:
-            one.committed_at_ms = -1 if one.error_code else now_ms
         topics.append(OffsetCommitResponseTopic(name, topic_id, answers))
     records = stored.records
     return Result(
@@ -298,9 +296,7 @@ def _delete_topic(
         if not is_in_use:
             records.extend(offset_tombstones(state, group_id, topic.name, (index,)))
         error_code = errors.GroupSubscribedToTopic.code if is_in_use else NONE
-        found = state.offsets.find(group_id, topic.name, index)
-        deleted = -1 if found is None or is_in_use else found.committed_offset
-        partitions.append(OffsetDeleteResponsePartition(index, error_code, deleted))
+        partitions.append(OffsetDeleteResponsePartition(index, error_code))
     return OffsetDeleteResponseTopic(topic.name, partitions)
 
 

@@ -46,7 +46,6 @@ def _describe_member(member: ShareMember, topics: TopicsImage) -> described.Memb
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topic_names,
-        joined_epoch=member.previous_member_epoch,
         assignment=described.Assignment(
             [
                 described.TopicPartitions(topic_id, topics.name_by_id[topic_id], sorted(member.assigned[topic_id]))

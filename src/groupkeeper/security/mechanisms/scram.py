@@ -98,7 +98,7 @@ def new_credential(
     mechanism: str, password: str, iterations: int = MIN_ITERATIONS, salt: bytes | None = None
 ) -> Credential:
     """The credential of a password; `salt` None: a new one."""
-    salt = salt or new_salt()
+    salt = new_salt() if salt is None else salt
     return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
 
 
