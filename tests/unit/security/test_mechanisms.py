@@ -9,7 +9,7 @@ from tests.unit.security.logins import SAMPLES
 from groupkeeper.client.admin.resources.access_types import ScramMechanism
 from groupkeeper.security import mechanisms
 from groupkeeper.security.mechanisms import MECHANISMS
-from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM, is_of, new_credential
+from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM, new_credential
 
 ROOT = Path(__file__).resolve().parents[3]
 USERS_MECHANISMS = [each.name for each in MECHANISMS.values() if each.has_users]
@@ -29,11 +29,12 @@ def test_each_mechanism_has_a_sample_login() -> None:
     assert trusting == [], "with what a client needs something can be wrong: `wrong` of its sample"
 
 
-def test_a_credential_of_any_salt_is_of_its_password() -> None:
-    for salt in (b"", b"salt"):  # AlterUserScramCredentials takes both
-        credential = new_credential("SCRAM-SHA-256", "right", salt=salt)
-        assert is_of(credential, "SCRAM-SHA-256", "right")
-        assert not is_of(credential, "SCRAM-SHA-256", "wrong")
+@pytest.mark.parametrize("salt", [b"", b"salt"])  # AlterUserScramCredentials takes both
+def test_a_credential_is_made_anew_from_its_salt_and_password(salt: bytes) -> None:
+    first = new_credential("SCRAM-SHA-256", "right", salt=salt)
+    assert first.salt == salt
+    assert new_credential("SCRAM-SHA-256", "right", first.iterations, first.salt) == first
+    assert new_credential("SCRAM-SHA-256", "wrong", first.iterations, first.salt) != first
 
 
 def test_the_codes_of_scram_are_kafkas() -> None:
