@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tests.spark.transforms.traces import (
     DAY,
     Trace,
     at,
-    by_sql,
     current_offsets,
     events_of,
     facts_of,
     frame,
     join,
     leave,
+    listed,
     log_offsets,
     ms,
     seconds_of,
@@ -44,12 +43,6 @@ from groupkeeper.pipeline.tables import (
 from groupkeeper.pipeline.tables.state import WANTED
 from groupkeeper.pipeline.transforms.estimates import estimated, untimed, untimed_by_tasks
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind
-
-
-def groups_of(spark: SparkSession, trace: Trace) -> DataFrame:
-    records = trace.group_records()
-    facts = facts_of(records, events_of(records))
-    return by_sql(spark, groups, records, facts, current_offsets(trace.commits()))
 
 
 def fleet() -> Trace:
@@ -87,20 +80,12 @@ def fleet() -> Trace:
     return trace
 
 
-@pytest.fixture(params=["true", "false"])
-def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Of clusters that have it off, where the size of what is null is -1 to Spark."""
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    spark.conf.set("spark.sql.ansi.enabled", request.param)
-    yield
-    spark.conf.set("spark.sql.ansi.enabled", before or "true")
-
-
-@pytest.mark.usefixtures("ansi")
-def test_groups(spark: SparkSession) -> None:
-    found = groups_of(spark, fleet())
-    assert found.columns == GROUPS.names
-    rows = {row.group_id: row for row in found.collect()}
+def test_groups() -> None:
+    trace = fleet()
+    records = trace.group_records()
+    found = groups(records, facts_of(records, events_of(records)), current_offsets(trace.commits()))
+    assert found.column_names == GROUPS.names
+    rows = {row.group_id: row for row in listed(found)}
     assert {name: (row.group_type, row.group_state, row.members, row.partitions) for name, row in rows.items()} == {
         "classic": ("classic", "Stable", 2, 2), "empty": ("classic", "Empty", 0, 0),
         "simple": ("simple", "Empty", 0, 1),
@@ -116,28 +101,24 @@ def test_groups(spark: SparkSession) -> None:
     assert (rows["simple"].last_rebalance_time, rows["share"].protocol_type) == (None, "share")
 
 
-def test_members(spark: SparkSession) -> None:
-    found = by_sql(spark, members, fleet().group_records())
-    assert found.columns == MEMBERS.names
-    rows = {(row.group_id, row.member_id): row for row in found.collect()}
+def test_members() -> None:
+    found = members(fleet().group_records())
+    assert found.column_names == MEMBERS.names
+    rows = {(row.group_id, row.member_id): row for row in listed(found)}
     assert set(rows) == {
         ("classic", "a"), ("classic", "b"), ("stable", "a"), ("assigning", "a"), ("reconciling", "a"),
         ("reconciling", "b"), ("share", "a"), ("streams", "a"),
     }  # fmt: skip
     classic, static = rows["classic", "b"], rows["reconciling", "b"]
     assert (classic.instance_id, classic.subscribed_topics, classic.member_epoch) == ("s", ["t", "u"], None)
-    assert (classic.assigned[0].topic, classic.assigned[0].partitions, classic.target) == ("t", [0], None)
+    assert (classic.assigned, classic.target) == ([{"topic": "t", "topic_id": None, "partitions": [0]}], None)
     assert (static.instance_id, static.member_epoch, static.member_state) == ("static", 2, "STABLE")
-    assert (static.subscribed_regex, static.assigned[0].topic_id, static.target) == ("t.*", "x", static.assigned)
+    assert (static.subscribed_regex, static.assigned[0]["topic_id"], static.target) == ("t.*", "x", static.assigned)
     assert rows["streams", "a"].assigned is None
     assert rows["share", "a"].subscribed_regex is None
 
 
-def latest(group_records: pa.Table) -> pa.Table:
-    return latest_records(group_records, GROUP_RECORDS.names, *RecordKind)
-
-
-def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
+def test_the_latest_record_of_each_key() -> None:
     trace = Trace()
     join(trace, 0, "a", 1)
     join(trace, 5, "a", 2)
@@ -145,7 +126,8 @@ def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
     for pattern in ("t.*", "u.*"):  # whose keys have no member: they would be taken for each other
         trace.record(20, "ConsumerGroupRegularExpression", subscribed_regex=pattern)
     trace.record(21, "ConsumerGroupMetadata", group_epoch=9, problem="malformed")
-    rows = {row.record_name: row for row in by_sql(spark, latest, trace.group_records()).collect()}
+    latest = latest_records(trace.group_records(), GROUP_RECORDS.names, *RecordKind)
+    rows = {row.record_name: row for row in listed(latest)}
     assert set(rows) == {"ConsumerGroupMetadata", "ConsumerGroupTargetAssignmentMetadata"}
     assert (rows["ConsumerGroupMetadata"].group_epoch, rows["ConsumerGroupMetadata"].problem) == (3, None)
 
@@ -183,21 +165,22 @@ def test_lag(spark: SparkSession) -> None:
         trace.commit(seconds, offset, partition=len(cases) - 1, group_id="other")
     here = current_offsets(trace.commits()), table_of(LOG_OFFSETS, rows)
     wanted = here[0].select(WANTED.names)
-    asked = by_sql(spark, untimed, wanted, here[1])
+    asked = as_frame(spark, untimed(wanted, here[1]))
     by_tasks = untimed_by_tasks(as_frame(spark, wanted), as_frame(spark, here[1]))
     assert sorted(map(repr, by_tasks.collect())) == sorted(map(repr, asked.collect()))
-    found = by_sql(spark, lag, *here, estimated(asked, frame(spark, COMMITS, trace.commit_rows)))
-    assert found.columns == LAG.names
-    problems = {row.log_end_offset: row.problem for row in found.where("problem IS NOT NULL").collect()}
+    found = lag(*here, estimated(asked, frame(spark, COMMITS, trace.commit_rows)).toArrow())
+    assert found.column_names == LAG.names
+    problems = {row.log_end_offset: row.problem for row in listed(found) if row.problem is not None}
     assert problems == {5: "the committed offset is past the end of the log"}
     by_partition = {
         row.partition: (row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis)
-        for row in found.where("group_id = 'g'").collect()
+        for row in listed(found)
+        if row.group_id == "g"
     }
     assert by_partition == {partition: wanted for partition, (_, wanted) in enumerate(cases)}
 
 
-def test_stale(spark: SparkSession) -> None:
+def test_stale() -> None:
     trace = Trace(group_id="simple")
     trace.commit(0, 10)
     trace.group_id = "quiet"
@@ -234,12 +217,12 @@ def test_stale(spark: SparkSession) -> None:
         log_offsets(10 * DAY, {0: (0, 0)}, topic="missing", is_deleted=True, log_start_offset=None),
     ])  # fmt: skip
     records = trace.group_records()
-    known = frame(spark, CURRENT_OFFSETS, trace.commit_rows), logs, records, members(records)
+    known = table_of(CURRENT_OFFSETS, trace.commit_rows), logs, records, members(records)
     facts = facts_of(records, table_of(GROUP_EVENTS, []))
     limits = StaleLimits(ms(10.6 * DAY), idle_days=5)
-    found = by_sql(spark, stale, *known, frame(spark, GROUPS, those), facts, limits)
-    assert found.columns == STALE.names
-    rows = found.collect()
+    found = stale(*known, table_of(GROUPS, those), facts, limits)
+    assert found.column_names == STALE.names
+    rows = listed(found)
     assert {(row.group_id, row.topic, row.partition, row.reason, row.lost_records) for row in rows} == {
         ("simple", None, None, "idle", None), ("simple", "t", 0, "idle", None), ("simple", "t", 0, "expiring", None),
         ("simple", "t", 0, "below_log_start", 40),

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.spark.transforms import reference
 from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.histories import BEGIN, DAY, TOPICS, History, Logged, random_history
-from tests.spark.transforms.traces import by_sql, current_offsets, events_of, listed, table_of
+from tests.spark.transforms.traces import current_offsets, events_of, listed, table_of, there
 from tests.unit.pipeline.decode.record_sets import read_record_sets
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
@@ -155,13 +155,13 @@ def test_lag(fleet: Fleet, spark: SparkSession) -> None:
         for cluster, own in logs.items() for (topic, partition), log in own.items()
     ]  # fmt: skip
     known = current_offsets(fleet.commits), table_of(LOG_OFFSETS, rows)
-    asked = by_sql(spark, untimed, known[0].select(WANTED.names), known[1])
-    table = by_sql(spark, lag, *known, estimated(asked, spark.createDataFrame(fleet.commits)))
+    asked = there(spark, untimed(known[0].select(WANTED.names), known[1]))
+    table = lag(*known, estimated(asked, spark.createDataFrame(fleet.commits)).toArrow())
     found = [
         (row.cluster, ((row.group_id, row.topic, row.partition), (
             row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis,
         )))
-        for row in table.collect()
+        for row in listed(table)
     ]  # fmt: skip
     by_name = {id(records): cluster for cluster, records in fleet.records.items()}
     compare(fleet, found, lambda records: reference.lag(records, logs[by_name[id(records)]]).items())

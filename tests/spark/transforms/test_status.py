@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import SparkSession
 from tests.spark.transforms.traces import (
     DAY,
     HOUR,
     MINUTE,
     Trace,
     at,
-    by_sql,
     facts_of,
-    frame,
-    lag_frame,
     lag_row,
+    listed,
     moves_of,
     paces_of,
     rewinds_of,
@@ -24,7 +21,7 @@ from tests.spark.transforms.traces import (
 )
 
 from groupkeeper.pipeline.present.status import status
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, REWINDS, STATUS
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, LAG, REWINDS, STATUS
 from groupkeeper.rules.status import Status
 
 Verdict = tuple[str, float | None]
@@ -228,7 +225,7 @@ def at_the_limits(cases: Cases) -> None:
         cases.asked(last + waits_s, 100, 900, waits_s, last, wanted)
 
 
-def test_status(spark: SparkSession) -> None:
+def test_status() -> None:
     cases = Cases()
     for add in (
         slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, never_there, without_members,
@@ -238,10 +235,9 @@ def test_status(spark: SparkSession) -> None:
     history = cases.trace.commits()
     back = rewinds_of(moves_of(history, table_of(GROUP_EVENTS, [])))
     facts = facts_of(table_of(GROUP_RECORDS, []), table_of(GROUP_EVENTS, cases.events))
-    lags, groups = lag_frame(spark, *cases.lags), frame(spark, GROUPS, cases.groups)
-    found = by_sql(spark, status, paces_of(history), lags, back, groups, facts)
-    assert found.columns == STATUS.names
-    rows = found.collect()
+    found = status(paces_of(history), table_of(LAG, cases.lags), back, table_of(GROUPS, cases.groups), facts)
+    assert found.column_names == STATUS.names
+    rows = listed(found)
     verdict = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.partition == 0}
     assert verdict == cases.wanted
     of_groups = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.topic is None}
@@ -261,7 +257,7 @@ def test_status(spark: SparkSession) -> None:
     assert rule["fast commits, a minute's pause"].endswith("has waited for 1 min")
 
 
-def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
+def test_a_group_that_rebalances_all_the_time() -> None:
     cases = Cases()
     now = 50 * MINUTE
     for name, rebalances, begin, every, waits_s in (
@@ -277,8 +273,7 @@ def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
             cases.asked(now, 500, 500 + waits_s, waits_s, now, ("", None))
     history, no_moves = cases.trace.commits(), table_of(REWINDS, [])
     facts = facts_of(table_of(GROUP_RECORDS, []), table_of(GROUP_EVENTS, cases.events))
-    lags = lag_frame(spark, *cases.lags)
-    rows = by_sql(spark, status, paces_of(history), lags, no_moves, frame(spark, GROUPS, []), facts).collect()
+    rows = listed(status(paces_of(history), table_of(LAG, cases.lags), no_moves, table_of(GROUPS, []), facts))
     assert {row.group_id: row.status for row in rows if row.topic} == {
         "all the time": "ok", "a rolling restart": "ok", "earlier": "ok", "and lags": "lagging",
     }  # fmt: skip

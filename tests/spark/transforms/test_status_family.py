@@ -11,16 +11,13 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.spark.transforms.traces import (
     HOUR,
     MINUTE,
     Trace,
-    by_sql,
     facts_of,
-    frame,
-    lag_frame,
     lag_row,
+    listed,
     moves_of,
     paces_of,
     rewinds_of,
@@ -29,7 +26,7 @@ from tests.spark.transforms.traces import (
 )
 
 from groupkeeper.pipeline.present.status import status
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, LAG
 from groupkeeper.rules.status import MOST_PATIENCE_MS, PATIENCE_MS
 
 PRODUCED_EVERY = (10, MINUTE, 20 * MINUTE, HOUR, 4 * HOUR)
@@ -105,7 +102,7 @@ def is_right(case: Case, verdict: str, since: float | None, waits: float | None)
 
 
 @pytest.mark.long
-def test_status_of_readers_whose_truth_is_known(spark: SparkSession) -> None:
+def test_status_of_readers_whose_truth_is_known() -> None:
     cases = {
         f"{number}": Case(*settings)
         for number, settings in enumerate(product(PRODUCED_EVERY, COMMITS_EVERY, (False, True), FATES, FOR))
@@ -126,9 +123,8 @@ def test_status_of_readers_whose_truth_is_known(spark: SparkSession) -> None:
     no_events = table_of(GROUP_EVENTS, [])
     facts = facts_of(table_of(GROUP_RECORDS, []), no_events)
     back = rewinds_of(moves_of(history, no_events))
-    found = by_sql(spark, status, paces_of(history), lag_frame(spark, *lags), back, frame(spark, GROUPS, []), facts)
-    found = found.where("topic IS NOT NULL")
-    rows = {row.group_id: row for row in found.collect()}
+    found = status(paces_of(history), table_of(LAG, lags), back, table_of(GROUPS, []), facts)
+    rows = {row.group_id: row for row in listed(found) if row.topic is not None}
     assert set(rows) == set(cases)
     wrong = [
         (case, rows[name].status, seconds_of(rows[name].since_time), waits[name], rows[name].rule)

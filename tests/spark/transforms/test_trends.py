@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from tests.spark.kafka.test_instant import MINUTE_MS, asked, options_of, rows, write
 from tests.spark.kafka.test_source import commit, new_topic
-from tests.spark.transforms.traces import HOUR, at, by_sql, frame, lag_row, ms, seconds_of
+from tests.spark.transforms.traces import HOUR, at, frame, lag_row, listed, ms, seconds_of, table_of
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_trend
@@ -30,28 +30,19 @@ from groupkeeper.pipeline.transforms.latest import hourly_ends, hourly_lag
 Measured = dict[str, Any]
 
 
-_PLACE = "cluster string, group_id string, topic string, partition int"
-_LATER = LAG.names[LAG.names.index("measures") :]
+MEASURED = pa.schema(
+    [*list(LAG.arrow)[: LAG.names.index("measures")], ("retention_ms", pa.int64()), ("is_waiting", pa.bool_())]
+)
 
 
-def judged(
-    spark: SparkSession, found: Iterable[Measured], then: DataFrame | None = None, jumps: Iterable[int] = ()
-) -> DataFrame:
+def judged(found: Iterable[Measured], then: pa.Table | None = None, jumps: Iterable[int] = ()) -> pa.Table:
     """Rows of tables.LAG, as one refresh after that of `then` has them; those partitions were put ahead since."""
-    given = list(found)
-    kept = [(row["partition"], row.get("retention_ms"), row["is_waiting"]) for row in given]
-    retentions = spark.createDataFrame(kept, "partition int, retention_ms bigint, is_waiting boolean")
-    measured = frame(spark, LAG, given).drop(*_LATER).join(retentions, "partition")
-    moved = spark.createDataFrame([("c", "g", "t", number) for number in jumps], _PLACE)
-    earlier = frame(spark, LAG, []) if then is None else then
-    return by_sql(spark, _with_trend, found=measured, earlier=earlier, jumps=moved)
+    moved = [lag_row(0, 0, 0, None, 0, partition=number) for number in jumps]
+    earlier = LAG.arrow.empty_table() if then is None else then
+    return with_trend(pa.Table.from_pylist(list(found), MEASURED), earlier, table_of(LAG, moved).select(LAG.key))
 
 
-def _with_trend(found: pa.Table, earlier: pa.Table, jumps: pa.Table) -> pa.Table:
-    return with_trend(found, earlier, jumps)
-
-
-def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:
+def test_rates_trend_and_what_they_lead_to() -> None:
     hour_ms = HOUR * 1000
     first = {
         0: lag_row(0, 100, 1100, 50_000, 0),  # catches up: 20 come, 60 are read in a second
@@ -73,11 +64,11 @@ def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:
         6: lag_row(60, 100, 500, 10_000, 60),
         7: lag_row(60, 600, 1000, 0, 60, retention_ms=hour_ms),
     }
-    then = judged(spark, (row | {"partition": number} for number, row in first.items()))
-    assert {(row.produced_per_s, row.trend, row.catch_up_ms) for row in then.collect()} == {(None, None, None)}
-    found = judged(spark, (row | {"partition": number} for number, row in now.items()), then, jumps=(5,))
+    then = judged((row | {"partition": number} for number, row in first.items()))
+    assert {(row.produced_per_s, row.trend, row.catch_up_ms) for row in listed(then)} == {(None, None, None)}
+    found = judged((row | {"partition": number} for number, row in now.items()), then, jumps=(5,))
     columns = ("produced_per_s", "consumed_per_s", "trend", "catch_up_ms", "retention_margin_ms")
-    assert {row.partition: tuple(row[name] for name in columns) for row in found.collect()} == {
+    assert {row.partition: tuple(getattr(row, name) for name in columns) for row in listed(found)} == {
         0: (20.0, 30.0, "shrinking", 40_000, hour_ms - 20_000),
         1: (20.0, 10.0, "growing", None, -30_000),
         2: (0.0, 0.0, "steady", None, None),
@@ -87,7 +78,7 @@ def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:
         6: (None, None, None, None, None),
         7: (0.0, 10.0, "shrinking", 40_000, None),
     }  # fmt: skip
-    assert found.columns == LAG.names
+    assert found.column_names == LAG.names
 
 
 class Replayed:
@@ -123,13 +114,13 @@ class Replayed:
 
 
 @pytest.mark.long
-def test_as_a_replay_of_random_measurements(spark: SparkSession) -> None:
+def test_as_a_replay_of_random_measurements() -> None:
     rng = random.Random(20)
     partitions = range(30)
     ends, committed = [1000] * len(partitions), [500] * len(partitions)
     replayed = [Replayed() for _ in partitions]
     seconds = 3000
-    then: DataFrame | None = None
+    then: pa.Table | None = None
     kept = []
     for _ in range(30):
         seconds += rng.choice((7, 25, 61, 90, 600))
@@ -156,20 +147,21 @@ def test_as_a_replay_of_random_measurements(spark: SparkSession) -> None:
                 wanted[number] = replayed[number].measure(seconds, *place, is_known=is_known, jumped=what == "ahead")
                 made |= {} if is_known else {"lag": None, "problem": "history is behind"}
             given.append(made)
-        then = judged(spark, given, then, jumps)
-        for row in then.collect():
-            measures = [(seconds_of(each.time), each.committed_offset, each.log_end_offset) for each in row.measures]
+        then = judged(given, then, jumps)
+        for row in listed(then):
+            names = ("committed_offset", "log_end_offset")
+            measures = [(seconds_of(each["time"]), *map(each.get, names)) for each in row.measures]
             assert measures == replayed[row.partition].measures
             rate, trend = wanted[row.partition]
             assert (row.produced_per_s, row.trend) == (None if rate is None else pytest.approx(rate), trend)
-        kept += by_sql(spark, lag_history, then, column=OPEN).collect()
+        kept += listed(lag_history(then, column=OPEN))
     by_partition = defaultdict(list)
     for each in kept:
         by_partition[each.partition].append((seconds_of(each.measured_time), each.lag))
     assert by_partition == {number: own.history for number, own in enumerate(replayed)}
 
 
-def test_log_ends_hold_until_they_change(spark: SparkSession) -> None:
+def test_log_ends_hold_until_they_change() -> None:
     """By partition: where its log ended at each measurement, in seconds, None: it could not be asked."""
     told: dict[int, dict[int, int | None]] = {
         0: {0: 10, 30: 11, 65: 12, 130: 12, 200: 12, HOUR: 12, HOUR + 70: 13},
@@ -181,7 +173,7 @@ def test_log_ends_hold_until_they_change(spark: SparkSession) -> None:
         (1, 0, 5), (1, HOUR + 70, 5),
         (2, HOUR + 70, 1),
     }  # fmt: skip
-    last, all_rows = frame(spark, LOG_ENDS, []), []
+    last, all_rows = table_of(LOG_ENDS, []), []
     for seconds in sorted({each for own in told.values() for each in own}):
         place = {"cluster": "c", "topic": "t", "measured_time": at(seconds), "log_start_offset": 0}
         given = [
@@ -190,11 +182,11 @@ def test_log_ends_hold_until_they_change(spark: SparkSession) -> None:
             if seconds in own
         ]
         freshness = {"cluster": "c", "log_partition": 9, "measured_time": at(seconds), "log_end_offset": 77}
-        measured = frame(spark, LOG_OFFSETS, given), frame(spark, FRESHNESS, [freshness])
-        found = by_sql(spark, log_ends, *measured, "__consumer_offsets", last, "is_last")
-        all_rows += found.where("NOT is_last").collect()
-        last = found.where("is_last").drop("is_last")
-    all_rows += last.collect()
+        measured = table_of(LOG_OFFSETS, given), table_of(FRESHNESS, [freshness])
+        found = log_ends(*measured, "__consumer_offsets", last, "is_last")
+        all_rows += listed(found.filter(pc.invert(found["is_last"])))
+        last = found.filter(found["is_last"]).drop_columns("is_last")
+    all_rows += listed(last)
     ends = {(row.partition, seconds_of(row.measured_time), row.log_end_offset) for row in all_rows if row.topic == "t"}
     assert ends == wanted
     own = sorted(seconds_of(row.measured_time) or 0 for row in all_rows if row.topic == "__consumer_offsets")
@@ -252,10 +244,10 @@ def test_after_a_week_an_hour_has_one_row(spark: SparkSession, tmp_path: Path) -
     def add(output: Output, begin: float) -> None:
         place = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0}
         given = [{**place, "measured_time": at(begin + seconds), "lag": lag} for seconds, lag in measured]
-        is_open = (F.col("measured_time") == F.lit(at(begin + HOUR + 120))) & F.lit(begin > 0)
+        is_open = [begin > 0 and seconds == HOUR + 120 for seconds, _ in measured]
         table = LAG_HISTORY
-        made = frame(spark, table, given).coalesce(1).withColumn(OPEN, is_open)
-        files = {is_open: output.stage(rows, table).files for is_open, rows in parts(made.toArrow(), OPEN)}
+        made = table_of(table, given).append_column(OPEN, pa.array(is_open))
+        files = {is_open: output.stage(rows, table).files for is_open, rows in parts(made, OPEN)}
         output.refresh(Tables({}, {table.name: files[False]}, {table.name: files.get(True, [])}), {})
 
     day_ms = 24 * HOUR * 1000

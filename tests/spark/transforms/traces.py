@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from groupkeeper.pipeline.present.moved import last_moves, moves, rewinds
 from groupkeeper.pipeline.storage.lake import OPEN
-from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, LOG_OFFSETS, Table
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
@@ -145,13 +145,6 @@ def frame(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) 
     return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
 
 
-def by_sql(spark: SparkSession, make: Callable[..., pa.Table], *given: Any, **named: Any) -> DataFrame:
-    """What a step makes of tables that are Spark's, as Spark's again."""
-    rows = [each.toArrow() if isinstance(each, DataFrame) else each for each in given]
-    others = {name: each.toArrow() if isinstance(each, DataFrame) else each for name, each in named.items()}
-    return there(spark, make(*rows, **others))
-
-
 def there(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows of this process as Spark's."""
     return spark.createDataFrame(rows if len(rows) else [], from_arrow_schema(rows.schema))
@@ -214,7 +207,3 @@ def lag_row(
         "is_waiting": None if waits_ms is None else waits_ms > 0,
         "commit_time": at(committed_at), "measured_time": at(seconds), **columns,
     }  # fmt: skip
-
-
-def lag_frame(spark: SparkSession, *rows: Mapping[str, Any]) -> DataFrame:
-    return frame(spark, LAG, rows)
