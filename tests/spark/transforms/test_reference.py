@@ -106,8 +106,9 @@ def test_what_shares_of_the_groups_give_adds_up(fleet: Fleet) -> None:
 def test_offsets_as_of(spark: SparkSession, fleet: Fleet) -> None:
     rng = random.Random(SEED)
     commits, group_records = (spark.createDataFrame(rows) for rows in (fleet.commits, fleet.group_records))
-    for _ in range(3):
-        then = BEGIN + rng.randrange(60 * DAY)
+    seen = [one for records in fleet.records.values() for one in reference.commits_of(records)]
+    times = [one.time_ms for one in seen if one.value is not None and one.producer_id < 0]
+    for then in (BEGIN + rng.randrange(60 * DAY), *rng.sample(times, 2)):
         rows = offsets_as_of(commits, group_records, then)
         assert rows.columns == OFFSETS_AS_OF.names
         found = [
