@@ -8,14 +8,11 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class Identity(NamedTuple):
-    """The identity of a client.
-
-    Attributes:
-        principal: `Type:name`.
-        expires_ms: when its authentication expires, milliseconds since the epoch; None: never.
-        is_by_token: whether it logged in with a delegation token.
-    """
+    """The identity of a client."""
 
     principal: str = ANONYMOUS
+    """`Type:name`."""
     expires_ms: int | None = None
+    """When its authentication expires, milliseconds since the epoch; None: never."""
     is_by_token: bool = False
+    """Whether it logged in with a delegation token."""

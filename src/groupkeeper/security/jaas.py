@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from groupkeeper.security.errors import BadCredentials
-from groupkeeper.security.login_module import NAME, LoginModule
 from groupkeeper.security.mechanisms import MECHANISMS
+from groupkeeper.security.mechanisms.mechanism import NAME, LoginModule
 
 _KERBEROS = ("serviceName", "keyTab", "principal", "useKeyTab", "storeKey", "useTicketCache")
 _OPTIONS = {*_KERBEROS, *(name for each in MECHANISMS.values() for name in (*each.needs, *each.options))}

@@ -29,10 +29,12 @@ async def log_in(wire: Wire, username: str, password: str) -> m.SaslAuthenticate
     return await token(wire, plain(username, password))
 
 
-async def log_in_by_scram(wire: Wire, mechanism: str, username: str, password: str) -> m.SaslAuthenticateResponse:
+async def log_in_by_scram(
+    wire: Wire, mechanism: str, username: str, password: str, extensions: tuple[tuple[str, str], ...] = ()
+) -> m.SaslAuthenticateResponse:
     """The last answer; the broker's proof is checked."""
     assert (await handshake(wire, mechanism)).error_code == 0
-    client = ScramClient(mechanism, username, password, "client-nonce")
+    client = ScramClient(mechanism, username, password, "client-nonce", extensions)
     answer = await token(wire, await client.first())
     if answer.error_code:
         return answer

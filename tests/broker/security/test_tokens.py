@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.conftest import Connect, Wire
-from tests.broker.security.logins import handshake, log_in, token
+from tests.broker.security.logins import log_in, log_in_by_scram
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnsupportedVersion
-from groupkeeper.security.mechanisms.scram import ScramClient
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 SETTINGS = {
@@ -29,15 +28,8 @@ async def logged_in(connect: Connect, broker: Broker, user: str) -> Wire:
 
 
 async def log_in_by_token(wire: Wire, made: Any, mechanism: str = "SCRAM-SHA-256") -> Any:
-    assert (await handshake(wire, mechanism)).error_code == 0
     password = base64.b64encode(made.hmac).decode()
-    client = ScramClient(mechanism, made.token_id, password, "nonce", (("tokenauth", "true"),))
-    answer = await token(wire, await client.first())
-    if answer.error_code:
-        return answer
-    final = client.answer(answer.auth_bytes)
-    assert final is not None
-    return await token(wire, final)
+    return await log_in_by_scram(wire, mechanism, made.token_id, password, (("tokenauth", "true"),))
 
 
 async def create(wire: Wire, *, owner: str = "", renewers: tuple[str, ...] = (), lifetime_ms: int = -1) -> Any:

@@ -98,7 +98,7 @@ class SaslBroker(ScriptedBroker):
         """A token in a bare frame: refusing is hanging up."""
         try:
             return await self._converse(token)
-        except (LoginFailed, LoginRefused):
+        except LoginFailed:
             raise HangUp from None
 
     async def _converse(self, token: bytes) -> tuple[bytes, bool]:
@@ -116,8 +116,9 @@ class SaslBroker(ScriptedBroker):
     ) -> m.SaslAuthenticateResponse:
         try:
             answer, _ = await self._converse(message.auth_bytes)
-        except (LoginFailed, LoginRefused) as refusal:
-            return m.SaslAuthenticateResponse(58, f"Authentication failed: {refusal}")
+        except LoginFailed as failure:
+            text = failure.text if isinstance(failure, LoginRefused) else "invalid credentials"
+            return m.SaslAuthenticateResponse(58, f"Authentication failed: {text}")
         return m.SaslAuthenticateResponse(0, None, answer, self._lifetime_ms if version >= 1 else 0)
 
     def _answer_list_groups(self, message: RootMessage, version: int) -> m.ListGroupsResponse:

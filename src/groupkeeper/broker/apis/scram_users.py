@@ -13,12 +13,7 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.security.mechanisms.mechanism import Credential
-from groupkeeper.security.mechanisms.scram import (
-    HASH_BY_MECHANISM,
-    MAX_STORED_ITERATIONS,
-    MIN_ITERATIONS,
-    credential_of,
-)
+from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM, MAX_STORED_ITERATIONS, MIN_ITERATIONS, keys_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +115,7 @@ def _change(
         raise errors.UnacceptableCredential("Too many iterations")
     if not one.salted_password:
         raise errors.UnknownServerError
-    return key, credential_of(mechanism, one.salted_password, one.salt, one.iterations)
+    return key, Credential(one.salt, *keys_of(mechanism, one.salted_password)[1:], one.iterations)
 
 
 def _failed(name: str, error: KafkaError) -> m.AlterUserScramCredentialsResult:

@@ -170,7 +170,7 @@ class Authentication:
         token = decode(m.SaslAuthenticateRequest, frame, version, position).auth_bytes
         try:
             challenge, lifetime_ms = await self._converse(token)
-        except (LoginRefused, LoginFailed) as failure:
+        except LoginFailed as failure:
             response = m.SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._error_message(failure), b"")
             raise NotAuthenticated(
                 f"SASL {self._mechanism}: {failure.reason}", encode_response(header.correlation_id, response, version)
@@ -181,7 +181,7 @@ class Authentication:
     async def _bare_token(self, token: bytes) -> bytes:
         try:
             challenge, _ = await self._converse(token)
-        except (LoginRefused, LoginFailed) as failure:
+        except LoginFailed as failure:
             raise NotAuthenticated(f"SASL {self._mechanism}: {failure.reason}") from None
         return len(challenge).to_bytes(4) + challenge
 
@@ -221,9 +221,9 @@ class Authentication:
         self._session_ends_ms = min(ends, default=None)
         return 0 if self._session_ends_ms is None else max(self._session_ends_ms - now_ms, 0)
 
-    def _error_message(self, failure: LoginRefused | LoginFailed) -> str:
+    def _error_message(self, failure: LoginFailed) -> str:
         if isinstance(failure, LoginRefused):
-            return str(failure)
+            return failure.text
         what = "authentication" if self.identity is None else "re-authentication"
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {self._mechanism}"
 

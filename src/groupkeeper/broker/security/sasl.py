@@ -9,9 +9,8 @@ from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.jaas import parse_jaas, parse_jaas_file
-from groupkeeper.security.login_module import JAAS_FILE, NAME
 from groupkeeper.security.mechanisms import MECHANISMS
-from groupkeeper.security.mechanisms.mechanism import ServerLogin
+from groupkeeper.security.mechanisms.mechanism import JAAS_FILE, NAME, ServerLogin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +21,13 @@ if TYPE_CHECKING:
     from groupkeeper.broker.security.jwks import KeySource
     from groupkeeper.broker.security.properties import ListenerProperties
     from groupkeeper.broker.settings.table import Setting
-    from groupkeeper.security.login_module import LoginModule
-    from groupkeeper.security.mechanisms.mechanism import Login, Mechanism, ServerConversation, TokenValidator
+    from groupkeeper.security.mechanisms.mechanism import (
+        Login,
+        LoginModule,
+        Mechanism,
+        ServerConversation,
+        TokenValidator,
+    )
 
     T = TypeVar("T")
     Begin = Callable[[], ServerConversation]

@@ -1,7 +1,7 @@
 """The names of broker settings in Kafka 4.4.0, including those that Kafka doesn't describe."""
 
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
-from groupkeeper.security.login_module import JAAS_FILE
+from groupkeeper.security.mechanisms.mechanism import JAAS_FILE
 
 METADATA_LEVELS = {
     name: level

@@ -27,9 +27,17 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.security.jaas import parse_jaas
-from groupkeeper.security.login_module import NAME, LoginModule
 from groupkeeper.security.mechanisms import MECHANISMS
-from groupkeeper.security.mechanisms.mechanism import ClientConversation, ClientLogin, Mechanism, MechanismFailed
+from groupkeeper.security.mechanisms.mechanism import (
+    NAME,
+    ClientConversation,
+    ClientLogin,
+    LoginModule,
+    Mechanism,
+    MechanismFailed,
+    Token,
+    TokenSource,
+)
 
 A = TypeVar("A", bound=RootMessage)
 
@@ -155,11 +163,9 @@ def sasl_security(
 ) -> SaslSecurity:
     """The SASL that the properties configure. Raises IllegalArgument, UnsupportedSecurity."""
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
-    if mechanism == "GSSAPI":
-        text = "sasl.mechanism=GSSAPI (Kerberos, the default) is not supported"
-        raise UnsupportedSecurity(f"{text}: set one of {', '.join(MECHANISMS)}")
     if mechanism not in MECHANISMS:
-        raise UnsupportedSecurity(f"sasl.mechanism={mechanism} is not supported: set one of {', '.join(MECHANISMS)}")
+        what = "GSSAPI (Kerberos, the default)" if mechanism == "GSSAPI" else mechanism
+        raise UnsupportedSecurity(f"sasl.mechanism={what} is not supported: set one of {', '.join(MECHANISMS)}")
     row = MECHANISMS[mechanism]
     module = partial(_login_module, properties, row)
     begin = row.client(ClientLogin(row, module, partial(_tokens_of, properties, token_provider, module)))
@@ -183,7 +189,7 @@ def _login_module(properties: Mapping[str, str], mechanism: Mechanism) -> LoginM
 
 def _tokens_of(
     properties: Mapping[str, str], token_provider: tokens.TokenProvider | None, read_module: Callable[[], LoginModule]
-) -> tuple[tokens.TokenSource, dict[str, str]]:
+) -> tuple[TokenSource, dict[str, str]]:
     if token_provider is not None:
         has_module = bool(properties.get(NAME, "").strip())
         module = read_module() if has_module else LoginModule("", {})
@@ -204,16 +210,16 @@ def _tokens_of(
     extensions = tokens.extensions_of(module)
     scheme = url.partition(":")[0].lower()
     if scheme == "file":
-        return tokens.TokenSource(lambda: asyncio.to_thread(token_endpoint.read_token, url)), extensions
+        return TokenSource(lambda: asyncio.to_thread(token_endpoint.read_token, url)), extensions
     if scheme in ("http", "https"):
-        return tokens.TokenSource(token_endpoint.endpoint_of(properties, module).fetch), extensions
+        return TokenSource(token_endpoint.endpoint_of(properties, module).fetch), extensions
     if url:
         raise IllegalArgument(
             f"{token_endpoint.URL}={token_endpoint.shown(url)}: a URL with https:, http: or file: is needed"
         )
     tokens.unsecured_token(module, time.time())  # raises now rather than when connecting
 
-    async def make() -> tokens.Token:
+    async def make() -> Token:
         return tokens.unsecured_token(module, time.time())
 
-    return tokens.TokenSource(make), extensions
+    return TokenSource(make), extensions

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from groupkeeper.client.errors import AuthenticationFailed, IllegalArgument
-from groupkeeper.client.security.tokens import Token, expiry_of
-from groupkeeper.security.login_module import NAME, LoginModule
+from groupkeeper.client.security.tokens import expiry_of
+from groupkeeper.security.mechanisms.mechanism import NAME, LoginModule, Token
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"

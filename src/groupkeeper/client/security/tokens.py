@@ -5,55 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
 
 from groupkeeper.client.errors import IllegalArgument
-from groupkeeper.security.login_module import NAME, LoginModule
+from groupkeeper.security.mechanisms.mechanism import NAME, LoginModule, Token, TokenSource
 
 TokenProvider = Callable[[], Awaitable[str]]
 """A callback of the program that gives a token; called again when the last one has used up most of its life."""
 
-REFRESH_WINDOW = 0.8
-"""The fraction of a token's lifetime for which it is used: sasl.login.refresh.window.factor of Kafka's clients."""
-
 _UNSECURED = "unsecuredLogin"
 _EXTENSION = "extension_"
-
-
-class Token(NamedTuple):
-    """A token. ``expires_s``: its expiry in seconds since the epoch, None when it has none."""
-
-    value: str
-    expires_s: float | None
-
-    def __repr__(self) -> str:
-        return f"Token(…, expires_s={self.expires_s})"
-
-
-class TokenSource:
-    """Returns the current token, and calls ``fetch`` for a new one before it expires."""
-
-    __slots__ = ("_fetch", "_refresh_s", "_token")
-
-    def __init__(self, fetch: Callable[[], Awaitable[Token]]) -> None:
-        self._fetch = fetch
-        self._token: Token | None = None
-        self._refresh_s = 0.0
-
-    async def current(self) -> str:
-        now_s = time.time()
-        if self._token is None or now_s >= self._refresh_s:
-            self._token = await self._fetch()
-            expires_s = self._token.expires_s
-            # Without an expiry, a token is fetched for each authentication.
-            self._refresh_s = now_s if expires_s is None else now_s + (expires_s - now_s) * REFRESH_WINDOW
-        return self._token.value
-
-    def forget(self) -> None:
-        """Drops the current token, after the broker refused it."""
-        self._token = None
 
 
 def from_callback(provider: TokenProvider) -> TokenSource:

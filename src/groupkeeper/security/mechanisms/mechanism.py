@@ -1,44 +1,43 @@
-"""What a SASL mechanism is: its names and options, its conversations of bytes at both ends, and what each end gives to
-them. No I/O.
-"""
+"""What a SASL mechanism is: names, options, a conversation of bytes for each end; and what each end gives to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from groupkeeper.base_error import GroupkeeperError, InvalidSetting
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.identity import Identity
-from groupkeeper.security.login_module import JAAS_FILE, NAME, LoginModule
+
+NAME = "sasl.jaas.config"
+JAAS_FILE = "java.security.auth.login.config"
+"""A property of Java. Kafka takes it from the command line, our broker from its settings."""
+REFRESH_WINDOW = 0.8
+"""The fraction of a token's lifetime for which it is used: sasl.login.refresh.window.factor of Kafka's clients."""
 
 _USER = "user_"
 
 
 class MechanismFailed(GroupkeeperError):
-    """At the client: the broker's proof or message is wrong, or a credential cannot be encoded. The text holds no
-    secret.
-    """
-
-
-class LoginRefused(Exception):
-    """At the broker: the login fails, and the text is sent to the client. `reason` is for the log."""
-
-    def __init__(self, text: str, reason: str = "") -> None:
-        super().__init__(text)
-        self.reason = reason or text
+    """At the client: the broker's message is wrong, or a credential cannot be encoded. The text holds no secret."""
 
 
 class LoginFailed(Exception):
-    """At the broker: the login fails; the text is only logged, as it may reveal that a user exists. It holds no
-    secret.
-    """
+    """At the broker: the login fails. `reason`, without secrets, is only logged: it may reveal that a user exists."""
 
-    @property
-    def reason(self) -> str:
-        """The text."""
-        return str(self)
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class LoginRefused(LoginFailed):
+    """At the broker: the login fails, and `text` is sent to the client."""
+
+    def __init__(self, text: str, reason: str = "") -> None:
+        super().__init__(reason or text)
+        self.text = text
 
 
 class ClientConversation:
@@ -49,9 +48,7 @@ class ClientConversation:
         raise NotImplementedError
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """The client's next message; None: the exchange is complete, here after the broker's first answer. Raises
-        MechanismFailed.
-        """
+        """The client's next message; None: the exchange is complete. Raises MechanismFailed."""
         return None
 
     def refused(self) -> None:
@@ -59,13 +56,10 @@ class ClientConversation:
 
 
 class ServerConversation:
-    """The broker's end of one login.
-
-    Attributes:
-        identity: None until the login has succeeded.
-    """
+    """The broker's end of one login."""
 
     identity: Identity | None = None
+    """None until the login has succeeded."""
 
     async def answer(self, message: bytes) -> bytes:
         """The broker's reply to the client's message. Raises `LoginRefused`, `LoginFailed`."""
@@ -78,6 +72,21 @@ def require_same(authorization_id: str, username: str) -> None:
         raise LoginRefused(
             "Authentication failed: Client requested an authorization id that is different from username"
         )
+
+
+class LoginModule(NamedTuple):
+    """``class_name`` has no package. Error texts show ``title`` instead, as it may be a misplaced password."""
+
+    class_name: str
+    options: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """The class name, if it looks like one of a login module; else a substitute."""
+        return self.class_name if self.class_name.endswith("LoginModule") else "the login module"
+
+    def __repr__(self) -> str:
+        return f"LoginModule({self.title}, options: {len(self.options)})"  # names and values may be secrets
 
 
 class Credential(NamedTuple):
@@ -99,14 +108,38 @@ class Login(NamedTuple):
     identity: Identity
 
 
-class TokensOfClient(Protocol):
-    """Where a client gets its tokens."""
+class Token(NamedTuple):
+    """A token. ``expires_s``: its expiry in seconds since the epoch, None when it has none."""
+
+    value: str
+    expires_s: float | None
+
+    def __repr__(self) -> str:
+        return f"Token(…, expires_s={self.expires_s})"
+
+
+class TokenSource:
+    """Returns the current token, and calls ``fetch`` for a new one before it expires."""
+
+    __slots__ = ("_fetch", "_refresh_s", "_token")
+
+    def __init__(self, fetch: Callable[[], Awaitable[Token]]) -> None:
+        self._fetch = fetch
+        self._token: Token | None = None
+        self._refresh_s = 0.0
 
     async def current(self) -> str:
-        """The token to log in with."""
+        now_s = time.time()
+        if self._token is None or now_s >= self._refresh_s:
+            self._token = await self._fetch()
+            expires_s = self._token.expires_s
+            # Without an expiry, a token is fetched for each authentication.
+            self._refresh_s = now_s if expires_s is None else now_s + (expires_s - now_s) * REFRESH_WINDOW
+        return self._token.value
 
     def forget(self) -> None:
         """Drops the current token, after the broker refused it."""
+        self._token = None
 
 
 class BadToken(ValueError):
@@ -138,7 +171,7 @@ class ClientLogin:
     mechanism: Mechanism
     module: Callable[[], LoginModule]
     """Reads the login module. Raises `BadCredentials`, also without one."""
-    tokens: Callable[[], tuple[TokensOfClient, Mapping[str, str]]]
+    tokens: Callable[[], tuple[TokenSource, Mapping[str, str]]]
     """Tokens, and the extensions to send with them. Raises errors of the client."""
 
     def needed(self) -> list[str]:

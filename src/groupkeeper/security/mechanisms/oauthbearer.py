@@ -17,7 +17,7 @@ from groupkeeper.security.mechanisms.mechanism import (
     MechanismFailed,
     ServerConversation,
     ServerLogin,
-    TokensOfClient,
+    TokenSource,
     TokenValidator,
 )
 
@@ -41,7 +41,7 @@ def server(login: ServerLogin) -> Callable[[], ServerConversation]:
 class BearerClient(ClientConversation):
     """Sends a token with ``extensions`` (KIP-342)."""
 
-    def __init__(self, tokens: TokensOfClient, extensions: Mapping[str, str] = {}) -> None:
+    def __init__(self, tokens: TokenSource, extensions: Mapping[str, str] = {}) -> None:
         self._tokens = tokens
         self._extensions = extensions
         self._refusal: str | None = None

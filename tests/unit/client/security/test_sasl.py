@@ -19,10 +19,10 @@ from groupkeeper.client.errors import (
 )
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.security.sasl import SaslSecurity
-from groupkeeper.client.security.tokens import TokenSource, from_callback
+from groupkeeper.client.security.tokens import from_callback
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from groupkeeper.security.mechanisms import MECHANISMS
-from groupkeeper.security.mechanisms.mechanism import MechanismFailed
+from groupkeeper.security.mechanisms.mechanism import MechanismFailed, TokenSource
 from groupkeeper.security.mechanisms.oauthbearer import BearerClient
 from groupkeeper.security.mechanisms.plain import PlainClient
 from groupkeeper.security.mechanisms.scram import new_credential

@@ -17,9 +17,9 @@ from groupkeeper.client.errors import AuthenticationFailed, ClientError, Illegal
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.security.sasl import SaslSecurity
 from groupkeeper.client.security.token_endpoint import TokenEndpoint, endpoint_of, read_token
-from groupkeeper.client.security.tokens import Token, TokenSource, expiry_of, extensions_of, unsecured_token
+from groupkeeper.client.security.tokens import expiry_of, extensions_of, unsecured_token
 from groupkeeper.security.jaas import parse_jaas
-from groupkeeper.security.login_module import LoginModule
+from groupkeeper.security.mechanisms.mechanism import LoginModule, Token, TokenSource
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 
