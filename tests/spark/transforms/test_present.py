@@ -16,7 +16,6 @@ from tests.spark.transforms.traces import (
     facts_of,
     frame,
     join,
-    leave,
     listed,
     log_offsets,
     ms,
@@ -27,109 +26,49 @@ from tests.spark.transforms.traces import there as as_frame
 
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag
-from groupkeeper.pipeline.present.members import latest_records, members
+from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
-from groupkeeper.pipeline.tables import (
-    COMMITS,
-    CURRENT_OFFSETS,
-    GROUP_EVENTS,
-    GROUP_RECORDS,
-    GROUPS,
-    LAG,
-    LOG_OFFSETS,
-    MEMBERS,
-    STALE,
-)
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_EVENTS, GROUPS, LAG, LOG_OFFSETS, MEMBERS, STALE
 from groupkeeper.pipeline.tables.state import WANTED
 from groupkeeper.pipeline.transforms.estimates import estimated, untimed, untimed_by_tasks
-from groupkeeper.pipeline.transforms.record_kinds import RecordKind
 
 
-def fleet() -> Trace:
-    """A group of each kind."""
+def test_groups_and_members() -> None:
     trace = Trace(group_id="classic")
     trace.group(0, 1, ["a", "s=b"], topics=["t", "u"])
     trace.commit(5, 1)
     trace.commit(6, 2, partition=1)
-    trace.group_id = "empty"
-    trace.group(0, 1, ["a"])
-    trace.group(9, 2)
-    trace.group_id = "gone"
-    trace.group(0, 1)
-    trace.record(1, "GroupMetadata", gone=True)
-    trace.commit(2, 1)
-    trace.commit(3, None)
-    trace.group_id = "simple"
-    trace.commit(7, 1)
+    trace.commit(7, 1, group_id="simple")
     trace.group_id = "stable"
     join(trace, 10, "a", 1)
-    trace.group_id = "assigning"
-    join(trace, 10, "a", 1)
-    trace.record(20, "ConsumerGroupMetadata", group_epoch=2)
     trace.group_id = "reconciling"
     join(trace, 10, "a", 1)
     join(trace, 11, "b", 2, instance_id="static", subscribed_regex="t.*")
-    trace.group_id = "left"
-    join(trace, 10, "a", 1)
-    leave(trace, 11, "a", 2)
     trace.group_id = "share"
     join(trace, 10, "a", 1, "Share", subscribed_regex="")
-    trace.record(11, "ShareGroupTargetAssignmentMember", member_id="to come", assigned=[])
     trace.group_id = "streams"
     join(trace, 10, "a", 1, "Streams")
-    return trace
-
-
-def test_groups() -> None:
-    trace = fleet()
     records = trace.group_records()
     found = groups(records, facts_of(records, events_of(records)), current_offsets(trace.commits()))
     assert found.column_names == GROUPS.names
     rows = {row.group_id: row for row in listed(found)}
-    assert {name: (row.group_type, row.group_state, row.members, row.partitions) for name, row in rows.items()} == {
-        "classic": ("classic", "Stable", 2, 2), "empty": ("classic", "Empty", 0, 0),
-        "simple": ("simple", "Empty", 0, 1),
-        "stable": ("consumer", "Stable", 1, 0), "assigning": ("consumer", "Assigning", 1, 0),
-        "reconciling": ("consumer", "Reconciling", 2, 0), "left": ("consumer", "Empty", 0, 0),
-        "share": ("share", "Stable", 1, 0), "streams": ("streams", "Unknown", 1, 0),
-    }  # fmt: skip
-    classic, stable = rows["classic"], rows["reconciling"]
+    classic, consumer = rows["classic"], rows["reconciling"]
     assert (classic.protocol_type, classic.protocol, classic.generation, classic.topics) == ("consumer", "range", 1, 1)
     assert (classic.group_epoch, classic.assignment_epoch) == (None, None)
-    assert (seconds_of(classic.last_commit_time), seconds_of(classic.last_rebalance_time)) == (6, 0)
-    assert (stable.group_epoch, stable.assignment_epoch, stable.generation) == (2, 2, None)
+    assert (consumer.group_epoch, consumer.assignment_epoch, consumer.generation) == (2, 2, None)
+    states = [rows[name].group_state for name in ("stable", "reconciling", "streams")]
+    assert states == ["Stable", "Reconciling", "Unknown"]
     assert (rows["simple"].last_rebalance_time, rows["share"].protocol_type) == (None, "share")
-
-
-def test_members() -> None:
-    found = members(fleet().group_records())
+    found = members(records)
     assert found.column_names == MEMBERS.names
-    rows = {(row.group_id, row.member_id): row for row in listed(found)}
-    assert set(rows) == {
-        ("classic", "a"), ("classic", "b"), ("stable", "a"), ("assigning", "a"), ("reconciling", "a"),
-        ("reconciling", "b"), ("share", "a"), ("streams", "a"),
-    }  # fmt: skip
-    classic, static = rows["classic", "b"], rows["reconciling", "b"]
-    assert (classic.instance_id, classic.subscribed_topics, classic.member_epoch) == ("s", ["t", "u"], None)
-    assert (classic.assigned, classic.target) == ([{"topic": "t", "topic_id": None, "partitions": [0]}], None)
+    people = {(row.group_id, row.member_id): row for row in listed(found)}
+    one, static = people["classic", "b"], people["reconciling", "b"]
+    assert (one.instance_id, one.subscribed_topics, one.member_epoch) == ("s", ["t", "u"], None)
+    assert (one.assigned, one.target) == ([{"topic": "t", "topic_id": None, "partitions": [0]}], None)
     assert (static.instance_id, static.member_epoch, static.member_state) == ("static", 2, "STABLE")
     assert (static.subscribed_regex, static.assigned[0]["topic_id"], static.target) == ("t.*", "x", static.assigned)
-    assert rows["streams", "a"].assigned is None
-    assert rows["share", "a"].subscribed_regex is None
-
-
-def test_the_latest_record_of_each_key() -> None:
-    trace = Trace()
-    join(trace, 0, "a", 1)
-    join(trace, 5, "a", 2)
-    leave(trace, 10, "a", 3)
-    for pattern in ("t.*", "u.*"):  # whose keys have no member: they would be taken for each other
-        trace.record(20, "ConsumerGroupRegularExpression", subscribed_regex=pattern)
-    trace.record(21, "ConsumerGroupMetadata", group_epoch=9, problem="malformed")
-    latest = latest_records(trace.group_records(), GROUP_RECORDS.names, *RecordKind)
-    rows = {row.record_name: row for row in listed(latest)}
-    assert set(rows) == {"ConsumerGroupMetadata", "ConsumerGroupTargetAssignmentMetadata"}
-    assert (rows["ConsumerGroupMetadata"].group_epoch, rows["ConsumerGroupMetadata"].problem) == (3, None)
+    assert people["streams", "a"].assigned is None
+    assert people["share", "a"].subscribed_regex is None
 
 
 def test_lag(spark: SparkSession) -> None:
