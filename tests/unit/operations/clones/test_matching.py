@@ -116,12 +116,6 @@ def test_times_tell_equal_contents_apart() -> None:
     assert (found.offset, found.is_exact) == (70, True)
 
 
-def test_equal_records_of_one_time_lead_to_the_first_of_them() -> None:
-    source = [One(number, 1000, b"") for number in range(200)]
-    found = asked(source, source, 120)
-    assert found is None or (found.offset <= 120 and not found.is_exact and found.replays >= 120 - found.offset)
-
-
 def test_the_same_contents_of_another_hour_are_other_records() -> None:
     """A cycle of contents: what is looked for is not copied, and the target keeps times."""
     source = [One(number, 1000 + number, bytes([number % 20])) for number in range(100)]
