@@ -141,8 +141,8 @@ class Arguments:
     def give_fields(self, request: Message) -> None:
         """Gives the request the fields that options are named after: numbers, texts, or lists of texts."""
         for name in self._options.keys() & set(request.__slots__):
-            text, kind = self._options.pop(name), type(getattr(request, name))
-            setattr(request, name, text.split(",") if kind is tuple else int(text) if kind in (int, bool) else text)
+            text, of = self._options.pop(name), type(getattr(request, name))
+            setattr(request, name, text.split(",") if of is tuple else of(int(text)) if of in (int, bool) else text)
 
     def finish(self) -> None:
         if self.words or self._options:
