@@ -9,10 +9,12 @@ from tests.memory_shell import MemoryShell
 from tests.scenarios import texts
 from tests.scenarios.runner import Runner, Scenario, read_scenarios, run_step, scenario_files
 
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.coordinator.classic import step as classic_step
 from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.kernel.result import Call, Result
-from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.framing import encode_response
+from groupkeeper.protocol.primitives import Message, RootMessage
 
 SCENARIOS = [
     pytest.param(scenario, id=f"{path.stem}: {scenario.title}")
@@ -70,6 +72,28 @@ def test_each_field_of_an_answer_is_filled_in_some_scenario(monkeypatch: pytest.
     run_all()
     unfilled = {key for key, is_filled in fields.items() if not is_filled} - UNFILLED
     assert not unfilled, f"no scenario has values of these: fill them where the answer is made, and show it: {unfilled}"
+
+
+def test_answers_fit_the_version_before_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    send = Runner.send
+
+    def older(request: Message) -> int:
+        api = TABLE[request.API_KEY]  # type: ignore[attr-defined]
+        return max(api.lowest, api.highest - 1)
+
+    def send_older(runner: Runner, who: str, request: RootMessage, version: int | None = None, **more: Any) -> None:
+        send(runner, who, request, older(request) if version is None else version, **more)
+
+    def encode(runner: Runner, call_id: int, response: Message) -> None:
+        call = runner._calls[call_id][1]
+        if isinstance(response, RootMessage) and call.version == older(call.request):
+            encode_response(1, response, call.version)  # a field that it lacks: UnsupportedField
+        on_answered(runner, call_id, response)
+
+    on_answered = Runner._on_answered
+    monkeypatch.setattr(Runner, "send", send_older)
+    monkeypatch.setattr(Runner, "_on_answered", encode)
+    run_all()
 
 
 def test_classic_groups_change_states_as_their_table_says(monkeypatch: pytest.MonkeyPatch) -> None:
