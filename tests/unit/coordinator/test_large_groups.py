@@ -1,5 +1,6 @@
 """A member costs the same in a small and in a large group."""
 
+import sys
 from collections.abc import Callable
 from time import thread_time
 
@@ -92,8 +93,11 @@ def cost(act: Callable[[Group, int], None], members: int) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    sys.implementation.name == "pypy", reason="PyPy's collector and compiler cost more than the members"
+)
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 def test_a_member_costs_as_much_in_a_large_group(act: Callable[[Group, int], None]) -> None:
     cost(act, 10)
-    # Three tries: a pause of the collector or of a compiler is not there each time, a cost that grows is.
+    # Three tries: a pause of the collector is not there each time, a cost that grows is.
     assert any(cost(act, LARGE) < 4 * cost(act, SMALL) for _ in range(3))
