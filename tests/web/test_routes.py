@@ -279,7 +279,7 @@ async def test_links_lead_to_each_page_and_none_elsewhere(broker: BackgroundBrok
 
 def states() -> dict[str, ClusterSnapshot]:
     """A cluster whose names are all hostile, in each state that it can have for pages."""
-    reader = described(HOSTILE, member(HOSTILE, TopicPartition(HOSTILE, 0)))
+    reader = described(HOSTILE, member(HOSTILE, TopicPartition(HOSTILE, 0))._replace(host=HOSTILE))
     group = view(HOSTILE, [row(HOSTILE, 0, 40)], [Wait(1000)], reader)
     up = snapshot(group, cluster=HOSTILE)._replace(scope=Scope(left_out=("other",)))
     down = snapshot(cluster=HOSTILE, at_ms=None, problems=(Problem("CALL_TIMED_OUT", HOSTILE),))
@@ -341,7 +341,7 @@ async def test_long_lists_are_cut_and_lead_to_their_next_page(tmp_path: Path) ->
     site = Site({"prod": "127.0.0.1:1"}, access, Journal(tmp_path / "journal"), changes=True, watched=ALL)
     names = [f"name-{number}" for number in range(150)]
     rows = [row(name, 0, 40) for name in names]
-    readers = described("name-0", *(member(name, TopicPartition(name, 0)) for name in names))
+    readers = described("name-0", *(member(name, TopicPartition(name, 0))._replace(host=name) for name in names))
     groups = (view(name, rows, [Wait(1000)] * len(rows), readers) for name in names)
     site.watched["prod"].snapshot = snapshot(*groups, cluster="prod")
     alice, wrong = await site.of(ALICE), dict[str, int]()
