@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from groupkeeper.client.addresses import Address
@@ -167,7 +167,7 @@ def sasl_security(
         what = "GSSAPI (Kerberos, the default)" if mechanism == "GSSAPI" else mechanism
         raise UnsupportedSecurity(f"sasl.mechanism={what} is not supported: set one of {', '.join(MECHANISMS)}")
     row = MECHANISMS[mechanism]
-    module = partial(_login_module, properties, row)
+    module = cache(partial(_login_module, properties, row))
     begin = row.client(ClientLogin(row, module, partial(_tokens_of, properties, token_provider, module)))
     # The broker gives tokens their principal.
     has_name = row.has_users and module().options.get("tokenauth", "").lower() != "true"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from groupkeeper.base_error import GroupkeeperError, InvalidSetting
@@ -164,8 +163,7 @@ class TokenValidator(Protocol):
         """Raises `BadToken`."""
 
 
-@dataclass(repr=False, eq=False)
-class ClientLogin:
+class ClientLogin(NamedTuple):
     """What a client's settings give to a mechanism."""
 
     mechanism: Mechanism
@@ -173,6 +171,9 @@ class ClientLogin:
     """Reads the login module. Raises `BadCredentials`, also without one."""
     tokens: Callable[[], tuple[TokenSource, Mapping[str, str]]]
     """Tokens, and the extensions to send with them. Raises errors of the client."""
+
+    def __repr__(self) -> str:
+        return f"ClientLogin({self.mechanism.name})"  # what it holds may be secret
 
     def needed(self) -> list[str]:
         """The values of the options that the mechanism needs, in their order. Raises `BadCredentials`."""
@@ -188,8 +189,7 @@ class ClientLogin:
         return self.module().options.get(name, "")
 
 
-@dataclass(repr=False, eq=False)  # its users have passwords
-class ServerLogin:
+class ServerLogin(NamedTuple):
     """What the settings of a broker's listener give to a mechanism."""
 
     mechanism: Mechanism
@@ -202,6 +202,9 @@ class ServerLogin:
     """The stored credential of a user or, with True, of a delegation token by its id; None: there is none."""
     tokens: Callable[[], TokenValidator]
     """Raises `InvalidSetting`."""
+
+    def __repr__(self) -> str:
+        return f"ServerLogin({self.mechanism.name})"  # what it holds may be secret
 
     def passwords(self) -> Mapping[str, str]:
         """The passwords of `users`, and of options like `user_alice`. Raises `InvalidSetting` without both."""
@@ -223,8 +226,7 @@ class ServerLogin:
         )
 
 
-@dataclass(repr=False, eq=False)
-class Mechanism:
+class Mechanism(NamedTuple):
     """One SASL mechanism."""
 
     name: str
