@@ -9,6 +9,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError, UnsupportedVersion
+from groupkeeper.java_numbers import LONG_MAX
 from groupkeeper.operations.plans.execution import carry_out
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
@@ -17,8 +18,6 @@ from groupkeeper.operations.plans.reset import moved
 from groupkeeper.operations.plans.world import Committed, FoundGroups, Logs, look_at_groups, look_at_logs
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
-
-_LONG_MAX = 2**63 - 1
 
 
 class EntryFinding(Enum):
@@ -195,7 +194,7 @@ async def _offsets_for(
     if timestamp_ms < 0:
         # No record is older than 1970, and negative timestamps have other meanings in the request.
         return offsets_of((await listed(admin, places, OffsetSpec.earliest())).all())
-    spec = OffsetSpec.for_timestamp(min(timestamp_ms, _LONG_MAX))
+    spec = OffsetSpec.for_timestamp(min(timestamp_ms, LONG_MAX))
     found = (await listed(admin, places, spec)).all()
     later = [place for place, answer in found.items() if answer.offset < 0]
     ends = (await listed(admin, later, OffsetSpec.latest())).all()

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX, parse_number
 
 Plans = dict[str, dict[TopicPartition, int]]
 """Offsets by partition by group id."""
 
-_INT = range(-(2**31), 2**31)
-_LONG = range(-(2**63), 2**63)
 
 _LONGEST_UNQUOTED = 24
 _SMALLEST_UNQUOTED = "-"
@@ -106,8 +105,8 @@ def _is_of_one_group(line: str, fill_gaps: bool) -> bool:
             found = fields(line)
             return len(found) - (not found[-1]) != 4
         names = _named_fields(line, 3, fill_gaps)
-        _number(names[-2], _INT, fill_gaps)
-        _number(names[-1], _LONG, fill_gaps)
+        _number(names[-2], INT_MAX, fill_gaps)
+        _number(names[-1], LONG_MAX, fill_gaps)
     except BadPlan:
         return False
     return True
@@ -115,8 +114,8 @@ def _is_of_one_group(line: str, fill_gaps: bool) -> bool:
 
 def _add(plans: Plans, line: str, only_group: str | None, fill_gaps: bool) -> None:
     *names, partition_text, offset_text = _named_fields(line, 3 if only_group is not None else 4, fill_gaps)
-    partition = TopicPartition(names[-1], _number(partition_text, _INT, fill_gaps))
-    offset = _number(offset_text, _LONG, fill_gaps)
+    partition = TopicPartition(names[-1], _number(partition_text, INT_MAX, fill_gaps))
+    offset = _number(offset_text, LONG_MAX, fill_gaps)
     if offset < 0:
         raise NegativeOffset("an offset is negative")
     plans.setdefault(names[0] if only_group is None else only_group, {})[partition] = offset
@@ -135,11 +134,11 @@ def _named_fields(line: str, count: int, fill_gaps: bool) -> list[str]:
     return found + [""] * (count - len(found))
 
 
-def _number(text: str, allowed: range, fill_gaps: bool) -> int:
+def _number(text: str, largest: int, fill_gaps: bool) -> int:
     text = text.strip(_BLANKS)
     if fill_gaps and text in ("", "null"):
         return 0
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isdecimal() or int(text) not in allowed:
+    number = parse_number(text, largest)
+    if number is None:
         raise BadPlan(f"{text!r} is not a number of the right size")
-    return int(text)
+    return number

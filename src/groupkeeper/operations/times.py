@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from groupkeeper.base_error import GroupkeeperError
+from groupkeeper.java_numbers import LONG_MAX
 
-_LONG_MAX = 2**63 - 1
 _INSTANT_SECONDS = range(-31557014167219200, 31556889864403199 + 1)
 _DATETIME = "".join(rf"[ \t]*(\d+){end}" for end in ("-", "-", "T", ":", ":", r"\.", "")) + (
     r"[ \t]*(?:Z|([+-])([0-9]{2})(?::([0-5][0-9]))?)"
@@ -49,7 +49,7 @@ class Duration(NamedTuple):
         if then // 10**9 not in _INSTANT_SECONDS:
             raise BadDuration("Instant exceeds minimum or maximum instant")
         then_ms = then // 10**6
-        if not -_LONG_MAX - 1 <= then_ms <= _LONG_MAX:
+        if not -LONG_MAX - 1 <= then_ms <= LONG_MAX:
             raise BadDuration("long overflow")
         return then_ms
 
@@ -89,7 +89,7 @@ def parse_datetime(text: str) -> int:
         raise _unparseable(text)
     seconds = ((_days(year, month, day) * 24 + hour) * 60 + minute - offset) * 60 + second
     timestamp = seconds * 1000 + millis
-    if not -_LONG_MAX - 1 <= timestamp <= _LONG_MAX:
+    if not -LONG_MAX - 1 <= timestamp <= LONG_MAX:
         raise _unparseable(text)
     return timestamp
 

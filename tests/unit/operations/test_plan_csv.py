@@ -60,6 +60,13 @@ def test_lines_that_are_no_plan(text: str) -> None:
         read(text, "g")
 
 
+@pytest.mark.parametrize("text", ["g,orders,0,{}", "g,orders,{},1", "orders,0,{}"])
+@pytest.mark.parametrize("fill_gaps", [False, True])
+def test_a_number_of_thousands_of_digits_has_the_wrong_size(text: str, fill_gaps: bool) -> None:
+    with pytest.raises(BadPlan, match="is not a number of the right size"):
+        read(text.format("9" * 5000), None if text[0] == "g" else "g", fill_gaps=fill_gaps)
+
+
 # What the official tool makes of gaps: a defect that the drop-in command keeps.
 def test_gaps_are_filled_when_asked_to() -> None:
     assert read("orders,1", "g", fill_gaps=True) == {"g": {T1: 0}}

@@ -15,6 +15,7 @@ from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX, parse_number
 from groupkeeper.protocol.errors import KafkaError
 
 TIMES = {
@@ -158,7 +159,7 @@ async def _partitions(admin: Admin, rules: Sequence[PartitionRule], exclude_inte
 
 def offset_spec(text: str | None) -> OffsetSpec:
     """The offset that --time names. Raises OffsetsRefused."""
-    number = TIMES.get(text or "", java.parse_number(text or "", java.LONG_MAX))
+    number = TIMES.get(text or "", parse_number(text or "", LONG_MAX))
     if number is None:
         raise OffsetsRefused(
             f"Malformed time argument {text}. Please use {TIMES_TEXT}, or a specified long format timestamp"
@@ -184,19 +185,19 @@ def _rule(text: str) -> PartitionRule:
         only = _integer(match[2])
         return PartitionRule(topics, lambda number: number == only)
     low = _integer(match[3]) if match[3] else 0
-    high = _integer(match[4]) if match[4] else java.INT_MAX
+    high = _integer(match[4]) if match[4] else INT_MAX
     return PartitionRule(topics, lambda number: low <= number < high)
 
 
 def _integer(text: str) -> int:
-    number = java.parse_number(text, java.INT_MAX)
+    number = parse_number(text, INT_MAX)
     if number is None:
         raise OffsetsRefused(f'For input string: "{text}"')
     return number
 
 
 def _numbers(text: str) -> set[int]:
-    numbers = {java.parse_number(part, java.INT_MAX) for part in java.split(text, ",")} if text else set()
+    numbers = {parse_number(part, INT_MAX) for part in java.split(text, ",")} if text else set()
     if None in numbers:
         raise OffsetsRefused(
             f"--partitions expects a comma separated list of numeric partition ids, but received: {text}"

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli.java.releases import release
-from groupkeeper.cli.java.values import INT_MAX, LONG_MAX, hash_order, parse_number, string_hash
+from groupkeeper.cli.java.values import hash_order, string_hash
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX, parse_number
 
 
 class OptionProblem(Exception):

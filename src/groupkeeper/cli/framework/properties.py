@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from groupkeeper.cli.java.values import INT_MAX, LONG_MAX, parse_number, trim
+from groupkeeper.cli.java.values import trim
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX, parse_number
 
 
 class BadValue(ValueError):

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from groupkeeper.cli.java.letters import NAME_LETTERS, NONE, SHORT, of_property
-from groupkeeper.cli.java.values import INT_MAX
+from groupkeeper.java_numbers import INT_MAX
 
 _NEVER = "(?!)"
 _END = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -20,19 +19,10 @@ from groupkeeper.client.errors import (
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
 
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
-
 _BLANKS = "".join(map(chr, range(33)))
-_NUMBER = re.compile(r"[+-]?\d{1,4000}")  # int() refuses more than 4300 digits
 ERRORS = "org.apache.kafka.common.errors."
 
 K = TypeVar("K")
-
-
-def parse_number(text: str, largest: int) -> int | None:
-    """A decimal number as Integer.parseInt and Long.parseLong read it, None when it isn't one or doesn't fit."""
-    return int(text) if _NUMBER.fullmatch(text) and -largest - 1 <= int(text) <= largest else None
 
 
 def to_int(number: int) -> int:

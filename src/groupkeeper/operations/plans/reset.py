@@ -7,7 +7,6 @@ in ``plans.making``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
+from groupkeeper.java_numbers import INT_MAX, parse_number
 from groupkeeper.operations.errors import (
     BadTopicArgument,
     GroupIsActive,
@@ -33,8 +33,6 @@ from groupkeeper.operations.plans.model import Change, GroupPlan, Note, NoteKind
 from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import GroupIdNotFound
-
-_NUMBER = re.compile(r"[+-]?\d{1,4000}")  # int() refuses more than 4300 digits
 
 
 class ToEarliest(NamedTuple):
@@ -103,9 +101,10 @@ def parse_topic_argument(argument: str) -> tuple[str, list[int] | None]:
     topic, numbers = parts
     partitions = []
     for number in numbers.rstrip(",").split(",") if numbers.strip(",") else []:
-        if not _NUMBER.fullmatch(number) or not -(2**31) <= int(number) < 2**31:
+        partition = parse_number(number, INT_MAX)
+        if partition is None:
             raise BadTopicArgument(f"Invalid partition '{number}' specified in topic arg '{argument}''")
-        partitions.append(int(number))
+        partitions.append(partition)
     return topic, partitions
 
 

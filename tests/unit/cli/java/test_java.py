@@ -5,6 +5,7 @@ import pytest
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, IllegalArgument
+from groupkeeper.java_numbers import INT_MAX, parse_number
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, NonEmptyGroup
 
 MANY = pytest.param("9" * 5000, id="thousands of digits")
@@ -15,14 +16,14 @@ MANY = pytest.param("9" * 5000, id="thousands of digits")
     [("0", 0), ("+7", 7), ("-7", -7), ("007", 7), ("٥", 5), ("2147483647", 2**31 - 1), ("-2147483648", -(2**31))],
 )
 def test_numbers(text: str, number: int) -> None:
-    assert java.parse_number(text, java.INT_MAX) == number
+    assert parse_number(text, INT_MAX) == number
 
 
 @pytest.mark.parametrize(
     "text", ["", "+", "-", " 1", "1 ", "1_0", "1.0", "0x1", "1L", "2147483648", "-2147483649", MANY]
 )
 def test_not_numbers(text: str) -> None:
-    assert java.parse_number(text, java.INT_MAX) is None
+    assert parse_number(text, INT_MAX) is None
 
 
 def test_narrowing_and_overflow() -> None:
