@@ -13,7 +13,12 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.security.mechanisms.mechanism import Credential
-from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM, MAX_STORED_ITERATIONS, MIN_ITERATIONS, keys_of
+from groupkeeper.security.mechanisms.scram import (
+    HASH_BY_MECHANISM,
+    MAX_STORED_ITERATIONS,
+    MIN_ITERATIONS,
+    credential_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +120,7 @@ def _change(
         raise errors.UnacceptableCredential("Too many iterations")
     if not one.salted_password:
         raise errors.UnknownServerError
-    return key, Credential(one.salt, *keys_of(mechanism, one.salted_password)[1:], one.iterations)
+    return key, credential_of(mechanism, one.salted_password, one.salt, one.iterations)
 
 
 def _failed(name: str, error: KafkaError) -> m.AlterUserScramCredentialsResult:

@@ -89,13 +89,18 @@ def new_nonce() -> str:
     return base64.urlsafe_b64encode(os.urandom(18)).decode()
 
 
+def credential_of(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
+    """The credential of a salted password."""
+    _, stored_key, server_key = keys_of(mechanism, salted)
+    return Credential(salt, stored_key, server_key, iterations)
+
+
 def new_credential(
     mechanism: str, password: str, iterations: int = MIN_ITERATIONS, salt: bytes | None = None
 ) -> Credential:
     """The credential of a password; `salt` None: a new one."""
     salt = new_salt() if salt is None else salt
-    salted = salted_password(mechanism, password, salt, iterations)
-    return Credential(salt, *keys_of(mechanism, salted)[1:], iterations)
+    return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
 
 
 class ScramClient(ClientConversation):
