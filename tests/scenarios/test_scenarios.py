@@ -2,8 +2,10 @@
 
 import difflib
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests.memory_shell import MemoryShell
@@ -13,6 +15,7 @@ from tests.scenarios.runner import Runner, Scenario, read_scenarios, run_step, s
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol.framing import encode_response
 from groupkeeper.protocol.primitives import Message, RootMessage
 
@@ -33,6 +36,11 @@ UNFILLED = {
     *("OffsetFetchResponse.error_code", "OffsetFetchResponse.topics"),  # before version 8
 }
 """Fields that have their defaults in the answers of all scenarios."""
+
+NOT_BY_MEMBER, NOT_OF_EACH = {"pending", "initializing_since"}, {"unsynced"}
+"""Tables of soft state that are not by member id (but by ids given out, topics), and those of some members only."""
+
+T = TypeVar("T")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -102,23 +110,56 @@ def test_answers_fit_the_version_before_the_newest(monkeypatch: pytest.MonkeyPat
 def test_classic_groups_change_states_as_their_table_says(monkeypatch: pytest.MonkeyPatch) -> None:
     table = re.findall(r"^ {4}(no group|\w+) +> (no group|\w+) +(.+)$", STEP.read_text(encoding="utf-8"), re.MULTILINE)
     seen: dict[tuple[str, str], set[str]] = {}
+
+    def state_of(group: Any) -> str:
+        return group.state.value if isinstance(group, ClassicGroup) else ""
+
+    def look(cause: Any, before: str | None, after: str | None) -> None:
+        name = type(cause.request if isinstance(cause, Call) else cause).__name__.removesuffix("Request")
+        change = "no group" if before is None else before, "no group" if after is None else after
+        if change[0] != change[1] and all(change):
+            seen.setdefault(change, set()).add("start" if cause is None else name)
+
+    observe(monkeypatch, state_of, look)
+    assert {(before, after): set(causes.split(", ")) for before, after, causes in table} == seen
+
+
+def test_what_the_log_lacks_of_members_comes_and_goes_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(group: Any) -> tuple[Any, set[str], dict[str, set[str]]]:
+        members = group.roster.members if isinstance(group, ClassicGroup) else group.members
+        tables = {one.name: getattr(group.soft, one.name) for one in fields(group.soft)}
+        by_member = {name: {*table} for name, table in tables.items() if isinstance(table, Mapping | ValueMap)}
+        return group.group_type, {*members}, by_member
+
+    def look(cause: Any, before: Any, after: Any) -> None:
+        _, known, had = before or ("", set(), {})
+        group_type, members, by_member = after or ("", set(), {})
+        for name in by_member.keys() - NOT_BY_MEMBER:
+            gone, owed = by_member[name] - members, members - (known - had.get(name, set())) - by_member[name]
+            assert not gone, (
+                f"{group_type} groups keep `{name}` of a member that left, or was replaced by another: {cause}"
+            )
+            assert not owed or name in NOT_OF_EACH, (
+                f"{group_type} groups have no `{name}` of a member that joined or took over: {cause}"
+            )
+
+    observe(monkeypatch, kept, look)
+
+
+def observe(monkeypatch: pytest.MonkeyPatch, state_of: Callable[[Any], T], look: Callable[..., None]) -> None:
+    """Runs all scenarios; `look` gets each cause of a change, with a group's state before and after it, or None."""
     carry_out = MemoryShell.carry_out
 
-    def states(shell: MemoryShell) -> dict[str, str]:
-        groups = shell.coordinator.state.groups.items()
-        return {group_id: group.state.value if isinstance(group, ClassicGroup) else "" for group_id, group in groups}
+    def states(shell: MemoryShell) -> dict[str, T]:
+        return {group_id: state_of(group) for group_id, group in shell.coordinator.state.groups.items()}
 
     def observed(shell: MemoryShell, result: Result, cause: Any) -> bool:
         before = states(shell)
         is_written = carry_out(shell, result, cause)
         after = states(shell)
-        name = type(cause.request if isinstance(cause, Call) else cause).__name__.removesuffix("Request")
         for group_id in before.keys() | after.keys():
-            change = before.get(group_id, "no group"), after.get(group_id, "no group")
-            if change[0] != change[1] and all(change):
-                seen.setdefault(change, set()).add("start" if cause is None else name)
+            look(cause, before.get(group_id), after.get(group_id))
         return is_written
 
     monkeypatch.setattr(MemoryShell, "carry_out", observed)
     run_all()
-    assert {(before, after): set(causes.split(", ")) for before, after, causes in table} == seen

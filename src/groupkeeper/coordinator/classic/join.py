@@ -84,14 +84,18 @@ def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
         # The member may have missed the answer; nothing changed that needs a rebalance.
         step.renew_session(member)
         return step.result(step.generation_answer(member.member_id))
-    rejoined = replace(
+    step.rebalance_with(_rejoined(member, request), call.call_id, is_new=False)
+    return step.result(parked=call.call_id)
+
+
+def _rejoined(member: Member, request: JoinGroupRequest) -> Member:
+    """The member with what it sends now."""
+    return replace(
         member,
         rebalance_timeout_ms=rebalance_timeout_ms(request),
         session_timeout_ms=request.session_timeout_ms,
         protocols=_protocols(request),
     )
-    step.rebalance_with(rejoined, call.call_id, is_new=False)
-    return step.result(parked=call.call_id)
 
 
 def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: str) -> Result:
@@ -122,13 +126,7 @@ def _extend_initial_delay(step: Step) -> None:
 def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, old_id: str, new_id: str) -> Result:
     """A new process joins with the instance id of a member."""
     old_leader = step.roster.leader_id or ""
-    member = replace(
-        step.roster.members[old_id],
-        member_id=new_id,
-        rebalance_timeout_ms=rebalance_timeout_ms(request),
-        session_timeout_ms=request.session_timeout_ms,
-        protocols=_protocols(request),
-    )
+    member = _rejoined(replace(step.roster.members[old_id], member_id=new_id), request)
     step.replace_static_member(old_id, member)
     if isinstance(step.rebalance, Joining):
         step.await_join(member, call.call_id, is_new=False)
