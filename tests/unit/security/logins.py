@@ -10,13 +10,15 @@ USERS = {"alice": PASSWORD}
 
 class Sample(NamedTuple):
     """Options of login modules. `wrong`: of clients that are refused; `listener`: of the listener, None: it has no
-    login module.
+    login module. `foreign`: how the client's first message begins, and how if it were to act as bob; None: it
+    never can.
     """
 
     client: str
     wrong: tuple[str, ...] = ()
     listener: str | None = None
     principal: str = "User:alice"
+    foreign: tuple[bytes, bytes] | None = (b"n,,", b"n,a=bob,")
 
 
 _QUOTED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
@@ -27,6 +29,7 @@ OF_USERS = Sample(
 )
 SAMPLES = {
     **{each.name: OF_USERS for each in MECHANISMS.values() if each.has_users},
+    "PLAIN": OF_USERS._replace(foreign=(b"\0", b"bob\0")),
     "OAUTHBEARER": Sample(
         'unsecuredLoginStringClaim_sub="alice"',
         ('unsecuredLoginStringClaim_sub="alice" unsecuredLoginLifetimeSeconds="-9"',),
