@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -34,6 +34,7 @@ from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.changes.service import ChangeRefused
+from groupkeeper.web.pages import parts
 
 OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
 """Files, and the state of the server."""
@@ -336,17 +337,59 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
     assert not wrong, wrong
 
 
-async def test_long_lists_are_cut_and_lead_to_their_next_page(tmp_path: Path) -> None:
+def with_long_lists(folder: Path) -> tuple[Site, list[str]]:
+    """One with much of all, and the addresses of its pages."""
     access = Access(Roles(None, changes=True), TOKENS, None, is_open=False)
-    site = Site({"prod": "127.0.0.1:1"}, access, Journal(tmp_path / "journal"), changes=True, watched=ALL)
+    site = Site({"prod": "127.0.0.1:1"}, access, Journal(folder / "journal"), changes=True, watched=ALL)
     names = [f"name-{number}" for number in range(150)]
-    rows = [row(name, 0, 40) for name in names]
+    rows = [[row(names[0], 0, number % 90)] for number in range(150)]
+    rows[0] = [row(name, 0, number % 90) for number, name in enumerate(names)]
     readers = described("name-0", *(member(name, TopicPartition(name, 0))._replace(host=name) for name in names))
-    groups = (view(name, rows, [Wait(1000)] * len(rows), readers) for name in names)
+    groups = (view(name, own, [Wait(1000)] * len(own), readers) for name, own in zip(names, rows, strict=True))
     site.watched["prod"].snapshot = snapshot(*groups, cluster="prod")
+    paths = {each.path for each in walked(site) if "GET" in each.methods} - NO_PAGES
+    return site, [f"{path}?cluster=prod&group=name-0&topic=name-0&q=name" for path in sorted(paths)]
+
+
+async def test_headings_sort_their_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, pages = with_long_lists(tmp_path)
+    alice, table = await site.of(ALICE), parts.table
+    values: dict[str, list[Any]] = {}
+
+    def noting(columns: Sequence[parts.PageColumn[Any]], rows: Sequence[Any], *more: Any, **options: Any) -> str:
+        values.update({each.key: [each.by(one) for one in rows] for each in columns if each.key and each.by})
+        return table(columns, rows, *more, **options)
+
+    async def heads(at: str) -> dict[str, str]:
+        """Where headings lead, by what they sort; `values` has the rows that are shown."""
+        site.served._kept.clear()
+        values.clear()
+        links = map(unescape, re.findall(r'<th[^>]*><a href="([^"]*)', (await alice.get(at)).text))
+        return {dict(parse_qsl(urlsplit(each).query))["sort"]: each for each in links}
+
+    monkeypatch.setattr(parts, "table", noting)
+    for at in pages:
+        links, differ = await heads(at), False
+        if at.startswith("/search?"):  # it has columns of another page
+            continue
+        assert links.keys() == values.keys(), f"{at}: a list gets order.heads of its columns"
+        for key, link in links.items():
+            for where in (link, (await heads(link))[key]):
+                await heads(where)
+                known = [each for each in values[key] if each is not None]
+                right = sorted(known, reverse="order=down" in where) + [None] * values[key].count(None)
+                assert values[key] == right, f"{where}: a list shows rows that are `ordered`"
+                differ |= len({*known}) > 1
+        assert differ or not links, f"{at}: no column of it differs in `with_long_lists`"
+
+
+async def test_long_lists_are_cut_and_lead_to_their_next_page(tmp_path: Path) -> None:
+    site, pages = with_long_lists(tmp_path)
     alice, wrong = await site.of(ALICE), dict[str, int]()
-    for path in {each.path for each in walked(site) if "GET" in each.methods} - {*NO_PAGES, "/group"}:
-        text = (await alice.get(f"{path}?cluster=prod&group=name-0&topic=name-0&q=name")).text
+    for at in pages:
+        path, text = urlsplit(at).path, (await alice.get(at)).text
+        if path == "/group":
+            continue
         rows_shown = text.count("<tr") - 1
         if rows_shown > 100 or (rows_shown == 100 and "page=2" not in text and path != "/search"):
             wrong[path] = rows_shown
