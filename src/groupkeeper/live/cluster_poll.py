@@ -241,6 +241,7 @@ def _view(
         followed.progress_ms,
         _problems(group_id, lag.failed.get(group_id), rows, waits, may_hide=may_hide),
         followed.lag_change_per_s,
+        followed.trend,
         stood=followed.stood,
         unread=unread_topics(description, frozenset(topics)),
         usual_gap_ms=followed.pauses.usual_ms,

@@ -13,6 +13,7 @@ from groupkeeper.operations.lag import LagSum, PartitionLag
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.share_groups import DeadLetterQueue
 from groupkeeper.operations.transactions import OpenTransaction
+from groupkeeper.rules.progress import Trend
 
 MOST_REBALANCES = 100
 """The most rebalances of a group that are kept, the latest ones: the last 10 minutes count no more than these."""
@@ -110,6 +111,8 @@ class GroupView(NamedTuple):
     problems: tuple[Problem, ...]
     lag_change_per_s: float | None = None
     """In offsets, over the latest polls, newer ones counting more; None: not known."""
+    trend: Trend | None = None
+    """Of the lag, by the rates of the same polls; None: not known."""
     noted_members: int | None = None
     """The number of members in the history, for a group that was only read from there; None: unknown, or another."""
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})

@@ -12,12 +12,12 @@ from groupkeeper.live.model import MOST_REBALANCES, Stood
 from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import WatchedChange, What, changes
-from groupkeeper.rules.progress import usual_gap_ms
+from groupkeeper.rules.progress import Trend, trend, usual_gap_ms
 from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES_MS
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
-"""The weight of the latest poll in the average change of lag."""
+"""The weight of the latest poll in averages of rates."""
 
 _OF_LOGS = frozenset({LagStatus.NO_LEADER, LagStatus.DELETED})
 """Statuses in which a partition is known to have no commit, although its log end is unknown."""
@@ -79,6 +79,10 @@ class Followed(NamedTuple):
     at_ms: int = 0
     lag_change_per_s: float | None = None
     """None: not known."""
+    produced_per_s: float | None = None
+    """Records written, over the same polls; None: not known."""
+    rows: Sequence[PartitionLag] = ()
+    """At ``at_ms``; empty: they are not known."""
     standing: tuple[GroupStanding, ...] = ()
     """By topic with commits, in order; a topic that can't be read now keeps its value."""
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
@@ -93,6 +97,12 @@ class Followed(NamedTuple):
     def lately(self) -> int:
         """Rebalances within the last 10 minutes, at most ``MOST_REBALANCES``."""
         return sum(self.at_ms - each < REBALANCES_MS for each in self.rebalanced_ms)
+
+    @property
+    def trend(self) -> Trend | None:
+        """See ``GroupView``."""
+        change, produced = self.lag_change_per_s, self.produced_per_s
+        return None if change is None or produced is None else trend(produced, produced - change, self.lag or 0)
 
     @property
     def committed(self) -> int | None:
@@ -130,7 +140,7 @@ class Following:
                 rebalances += more
                 rebalanced_ms = (*rebalanced_ms, *(at_ms,) * min(more, MOST_REBALANCES))[-MOST_REBALANCES:]
             total_lag = None if rows is None else _lag(rows)
-            change = _lag_change_per_s(last, total_lag, at_ms)
+            change, produced = _rates(last, total_lag, rows or (), at_ms)
             standing, stood, pauses = last.standing, last.stood, last.pauses
             first_ms = self._began_ms if last.first_ms is None else last.first_ms
             if rows is not None:
@@ -151,6 +161,8 @@ class Following:
                 total_lag,
                 at_ms,
                 change,
+                produced,
+                rows or (),
                 standing,
                 stood,
                 pauses,
@@ -237,11 +249,32 @@ def _lag(rows: Sequence[PartitionLag]) -> int | None:
     return sum(row.lag or 0 for row in rows)
 
 
-def _lag_change_per_s(last: Followed, lag: int | None, at_ms: int) -> float | None:
+def _rates(
+    last: Followed, lag: int | None, rows: Sequence[PartitionLag], at_ms: int
+) -> tuple[float | None, float | None]:
+    """The change of the lag and the records written, each per second; None: not known."""
     if last.lag is None or lag is None or at_ms <= last.at_ms:
-        return None
-    rate = (lag - last.lag) * 1000 / (at_ms - last.at_ms)
-    return rate if last.lag_change_per_s is None else _NEWEST * rate + (1 - _NEWEST) * last.lag_change_per_s
+        return None, None
+    seconds = (at_ms - last.at_ms) / 1000
+    return (
+        _averaged(last.lag_change_per_s, (lag - last.lag) / seconds),
+        _averaged(last.produced_per_s, _written(last.rows, rows) / seconds),
+    )
+
+
+def _averaged(before: float | None, rate: float) -> float:
+    return rate if before is None else _NEWEST * rate + (1 - _NEWEST) * before
+
+
+def _written(before: Sequence[PartitionLag], after: Sequence[PartitionLag]) -> int:
+    """Records written between two polls to the partitions with a commit in both."""
+    ends = {(row.topic, row.partition): row.log_end_offset for row in before if row.committed is not None}
+    found = 0
+    for row in after:
+        end = ends.get((row.topic, row.partition))
+        if end is not None and row.log_end_offset is not None and row.committed is not None:
+            found += row.log_end_offset - end
+    return found
 
 
 def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[WatchedChange]) -> int:

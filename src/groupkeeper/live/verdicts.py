@@ -12,7 +12,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import MOST_REBALANCES, GroupView
 from groupkeeper.operations.lag import LagStatus, PartitionLag
 from groupkeeper.rules import status as rules
-from groupkeeper.rules.progress import catch_up_ms
+from groupkeeper.rules.progress import Trend, catch_up_ms
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import SOON_MS, UrgencyFacts
 
@@ -60,8 +60,9 @@ def urgency_facts(group: GroupView, judged: Judged) -> UrgencyFacts:
     left_ms = None if margin_ms is None or margin_ms >= SOON_MS else margin_ms
     pairs = () if left_ms is None else zip(group.rows, group.waits, strict=True)
     left_in = next((f"{row.topic}-{row.partition}" for row, wait in pairs if wait.margin_ms == margin_ms), "")
+    growth = group.lag_change_per_s if group.trend is Trend.GROWING else None
     return UrgencyFacts(
-        status, members, judged.wait_ms, left_ms, left_in, group.lag_change_per_s, caught_up_ms(group), judged.stood_ms,
+        status, members, judged.wait_ms, left_ms, left_in, growth, caught_up_ms(group), judged.stood_ms,
         partitions=len(group.rows), kind="simple" if _is_simple(group) else "", is_old=group.is_old,
     )  # fmt: skip
 

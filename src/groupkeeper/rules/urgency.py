@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.rules.status import LAGGING_MS, RANKS, Status
-from groupkeeper.rules.words import amount, capitalized, counted, duration, within
+from groupkeeper.rules.words import capitalized, counted, duration, rate, within
 
 SOON_MS = 3600 * 1000
 SLOW_MS = 3600 * 1000
@@ -68,7 +68,7 @@ class UrgencyFacts(NamedTuple):
     left_in: str = ""
     """The partition of these records; empty: not known."""
     growth_per_s: float | None = None
-    """Of the lag; None: not known."""
+    """Of the lag, if it grows (``progress.trend``); None: it does not, or that is not known."""
     catch_up_ms: int | None = None
     """Time until the lag is 0; None: not known, or never."""
     still_ms: int | None = None
@@ -165,7 +165,7 @@ def _reasons(facts: UrgencyFacts, found: Urgency) -> Iterator[str]:
         if facts.members and facts.partitions:
             verb = "reads" if facts.members == 1 else "read"
             read = f"; {counted(facts.members, 'member')} {verb} {counted(facts.partitions, 'partition')}"
-        yield f"Each second {amount(round(facts.growth_per_s or 0))} more records are written than read{read}"
+        yield f"Each second {rate(facts.growth_per_s or 0).removesuffix('/s')} more records are written than read{read}"
     elif is_late and not facts.stands and facts.catch_up_ms is not None:
         yield f"It catches up in {duration(facts.catch_up_ms)} if it goes on like this"
     yield facts.why

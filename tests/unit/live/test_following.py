@@ -8,6 +8,7 @@ from groupkeeper.live.standings import Following, KnownGroup, Pauses
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
+from groupkeeper.rules.progress import Trend
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -133,6 +134,18 @@ def test_the_trend_of_the_lag() -> None:
     assert after(lag(50), hidden, lag(60)).of("g").lag_change_per_s is None
     assert after(lag(None), lag(50)).of("g").lag_change_per_s is None
     assert after(lag(None), lag(50), lag(60)).of("g").lag_change_per_s == -10
+
+
+def test_a_lag_that_hardly_changes_beside_the_rates_is_steady_as_in_commands() -> None:
+    def looks(produced: int, consumed: int) -> list[GroupsLag]:
+        ends = [(100 + produced * number, 50 + consumed * number) for number in range(4)]
+        # A topic with more records, which got its first commit at the last look, counts in no rate.
+        more = [[row("new", 0, None, 9_000_000)]] * 3 + [[row("new", 0, 9_000_000, 9_000_000)]]
+        return [found(None, *new, row("t", 0, at, end)) for (end, at), new in zip(ends, more, strict=True)]
+
+    assert after(*looks(100, 97)[:1]).of("g").trend is None
+    trends = {pair: after(*looks(*pair)).of("g").trend for pair in [(100, 97), (100, 90), (90, 100), (100, 103)]}
+    assert list(trends.values()) == [Trend.STEADY, Trend.GROWING, Trend.SHRINKING, Trend.STEADY]
 
 
 def test_topics_stand_still_each_by_itself() -> None:

@@ -11,6 +11,7 @@ from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import GroupView, Stood, Wait
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.transactions import OpenTransaction
+from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.urgency import TITLES, Urgency
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.pages.change import change_page
@@ -47,12 +48,19 @@ def at_night() -> list[GroupView]:
         dead("export", start=50),
         dead("audit-archive", Wait(20 * MINUTE_MS, margin_ms=2 * MINUTE_MS)),
         live("calm", Wait(1000)),
-        live("enricher", Wait(20 * MINUTE_MS, margin_ms=86_400_000), lag_change_per_s=48.0),
-        live("mender", Wait(9 * MINUTE_MS), lag_change_per_s=-2.0),
+        live("enricher", Wait(20 * MINUTE_MS, margin_ms=86_400_000), lag_change_per_s=48.0, trend=Trend.GROWING),
+        live("mender", Wait(9 * MINUTE_MS), lag_change_per_s=-2.0, trend=Trend.SHRINKING),
         live("indexer", Wait(0), rebalances_lately=73),
         live("settlement", Wait(33 * MINUTE_MS), stood=STOOD, progress_ms=NOW_MS),
         view("report", [row("t", 0, None)], [Wait(None)], reader)._replace(committed=None),
     ]
+
+
+def test_a_lag_that_grows_slower_than_its_rates_differ_is_told_as_steady() -> None:
+    group = live("g", Wait(7 * MINUTE_MS), lag_change_per_s=30.0, trend=Trend.STEADY)
+    text = Page(fleet_page([snapshot(group, at_ms=NOW_MS)], NOW_MS)).text
+    assert "trend steady" in text
+    assert "more records are written" not in text
 
 
 def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
@@ -81,7 +89,7 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
     behind = (
         "Consumers read too slowly 2 lagging since 21:58 UTC enricher prod alert: behind Each second 48 more records "
         "are written than read; 1 member reads 1 partition. t-0: the next record has waited for 20 min. members 1 "
-        "records to read 60 trend grows 48/s time lag 20 min may be removed in 1 d look closer: "
+        "records to read 60 trend growing 48/s time lag 20 min may be removed in 1 d look closer: "
         f"groupkeeper groups offsets --trend 10s {where} enricher"
     )
     for said in (
@@ -122,7 +130,7 @@ def test_no_group_of_business_is_swept_with_what_is_left_of_consoles() -> None:
 
 def test_a_partition_that_stands_still_is_told_before_the_patience_of_its_group_ends() -> None:
     stood = {TopicPartition("t", 0): Stood(40, NOW_MS - 7 * MINUTE_MS)}
-    group = live("g", Wait(7 * MINUTE_MS), lag_change_per_s=2.0, stood=stood)
+    group = live("g", Wait(7 * MINUTE_MS), lag_change_per_s=2.0, trend=Trend.GROWING, stood=stood)
     who = member("m", TopicPartition("t", 0))
     group = group._replace(rows=[each._replace(member=who) for each in group.rows])
     text = Page(fleet_page([snapshot(group, at_ms=NOW_MS)], NOW_MS)).text
@@ -138,7 +146,7 @@ def test_a_group_behind_an_open_transaction_is_helped_by_what_is_known_of_it() -
     place = TopicPartition("t", 0)
     holder = OpenTransaction(place, ProducerState(7, 0, transaction_start=41), "tx-1", None, is_asked=True)
     held = Wait(20 * MINUTE_MS, held_at=41, holder=holder)
-    group = live("g", held, stood=STOOD, lag_change_per_s=2.0)
+    group = live("g", held, stood=STOOD, lag_change_per_s=2.0, trend=Trend.GROWING)
     text = Page(fleet_page([snapshot(group, at_ms=NOW_MS)], NOW_MS)).text
     assert "t-0: an open transaction keeps consumers of committed records at offset 41: tx-1" in text
     assert "look closer: groupkeeper transactions describe --bootstrap-server HOST:PORT tx-1" in text

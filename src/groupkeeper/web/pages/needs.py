@@ -121,14 +121,11 @@ def _figures(row: JudgedGroup) -> str:
 
 
 def _trend(row: JudgedGroup) -> str:
-    change = row.group.lag_change_per_s
-    if change is None or not row.group.lag.lag:
+    change, trend = row.group.lag_change_per_s, row.group.trend
+    if change is None or trend is None or not row.group.lag.lag:
         return "—"
-    if abs(change) < STEADY_PER_S:
-        return Trend.STEADY.value
-    if change > 0:
-        return f"grows {words.rate(change)}"
-    return f"falls {words.rate(-change)}"
+    is_steady = trend is Trend.STEADY or abs(change) < STEADY_PER_S
+    return Trend.STEADY.value if is_steady else f"{trend} {words.rate(abs(change))}"
 
 
 def _concern(one: Need, verdict: GroupVerdict, cause: Fact | None) -> UrgencyFacts:
