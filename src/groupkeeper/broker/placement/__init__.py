@@ -1,1 +1,1 @@
-"""The placement of partitions: their replicas on nodes, and their leaders. `cluster.py` stops and starts nodes."""
+"""The placement of partitions: replicas on nodes, and their leaders. `cluster/nodes.py` stops and starts nodes."""

@@ -28,6 +28,7 @@ from groupkeeper.operations.plans.recorder import UNANSWERED, Recorder
 from groupkeeper.operations.reporting.plan_rows import already_rows, outcome_rows
 from groupkeeper.rules.words import counted
 
+_UNCHANGED = "undo takes back only offsets that nobody has changed since"
 _MEMBERS_FIRST = "stop the members first, or add --wait TIME to wait until they have left"
 
 _NOTHING = {
@@ -161,10 +162,10 @@ def _way_out(options: Namespace, plan: Plan) -> str:
         return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"
     if policy == "fail":
         return (
-            "if the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer end, and "
-            "--if-out-of-range exact commits that offset anyway"
+            f"{_UNCHANGED}; if the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer "
+            "end, and --if-out-of-range exact commits that offset anyway"
         )
-    return "undo the later changes first"
+    return f"{_UNCHANGED}: undo later changes first"
 
 
 class _WaitingLine:

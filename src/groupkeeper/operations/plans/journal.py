@@ -1,4 +1,4 @@
-"""The journal of changes on the operator's machine: coming commits, and their outcomes.
+"""The journal of changes, and its file: coming commits, and their outcomes.
 
 A text file, one JSON object a line, only ever appended to. A *change* is all that one command does: one line for each
 group, written and synced before a request about it is sent, and a line of the outcome afterwards. Lines of the same
@@ -45,7 +45,7 @@ _NAME = ("groupkeeper", "journal.jsonl")
 
 
 class JournalUnwritable(GroupkeeperError):
-    """The journal takes no lines. The text names the file and the reason."""
+    """The journal takes no lines. The text names the journal and the reason."""
 
 
 class BeingUndone(OperationRefused):
@@ -53,7 +53,7 @@ class BeingUndone(OperationRefused):
 
 
 class JournalUnreadable(OperationRefused):
-    """The journal cannot be opened. The text names the file and the reason."""
+    """The journal cannot be opened. The text names the journal and the reason."""
 
 
 class Take(Protocol):

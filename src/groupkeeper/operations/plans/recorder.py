@@ -1,4 +1,4 @@
-"""Commit the changes of a plan, journalled before and after. Every way to change offsets ends here."""
+"""Commit the changes of a plan, journalled before and after. All resets, plans and undos end here."""
 
 from __future__ import annotations
 

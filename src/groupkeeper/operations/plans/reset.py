@@ -2,7 +2,7 @@
 
 A scenario defines the new offsets; ``resolve`` gets the log offsets that the scenario needs from the cluster and makes
 the plan of one group, which changes nothing. The arithmetic, ``plan_offsets``, is pure. Plans of many groups are made
-in ``plans.making``.
+in ``plans.builder``.
 """
 
 from __future__ import annotations

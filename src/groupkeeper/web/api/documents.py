@@ -117,7 +117,7 @@ class GroupRow(Document):
     uncommitted: int | None
     readable: int | None
     lag_change_per_s: float | None
-    """The trend: offsets per second over the last polls; negative: it catches up."""
+    """Offsets per second over the last polls; negative: it catches up."""
     catch_up_ms: int | None
     time_lag_ms: int | None
     """How long the oldest record that waits has waited."""
