@@ -5,6 +5,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from tests.cli.stages import ACTIVE, INACTIVE, Live, Stage, put_back
 from tests.unit.cli.framework.test_shapes import OF_OPTIONS
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.operations.test_lag import committed
+from tools.cli_reference import leaves
 
-from groupkeeper.cli.groups.shapes import GROUP_SUMS, GROUPS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
+from groupkeeper.cli.framework.commands import parser
+from groupkeeper.cli.groups.shapes import GROUP_SUMS, GROUPS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.operations.selection import Names
@@ -48,17 +51,24 @@ STAGE = Stage(
 REPORTS = {
     "list": GROUPS,
     "describe": OFFSETS,
+    "describe --view members": MEMBERS,
     "describe --view state": STATES,
+    "describe --view topology": TOPOLOGY,
+    "describe --sum group": GROUP_SUMS,
+    "describe --sum topic": TOPIC_SUMS,
     "members": MEMBERS,
+    "offsets": OFFSETS,
     "offsets --sum group": GROUP_SUMS,
     "offsets --sum topic": TOPIC_SUMS,
 }
 UNTOLD = {
-    "describe": {"done_ahead", "last_stable_offset"},
-    "describe --view state": {"group_epoch", "target_epoch", "dead_letter_queue", "dead_letters"},
-    "members": {"instance_id", "epoch", "target_assignment", "rack_id", "upgraded"},
+    OFFSETS.schema: {"done_ahead", "last_stable_offset"},
+    STATES.schema: {"group_epoch", "target_epoch", "dead_letter_queue", "dead_letters"},
+    MEMBERS.schema: {"instance_id", "epoch", "target_assignment", "rack_id", "upgraded"},
 }
 """What the classic groups of STAGE do not have: tests/unit/operations/test_group_rows.py shows it."""
+GIVEN = {"--min-lag": "1", "--status": "ok", **dict(option.split("=") for option in OF_OPTIONS if "=" in option)}
+"""Values of options that take neither a name nor one of a few words."""
 HOW = "(CONTRIBUTING.md, 'To add a column of a command')"
 
 Run = Callable[..., tuple[int, Any]]
@@ -117,7 +127,43 @@ def test_the_status_of_groups_and_why(run: Run, words: str) -> None:
     assert set(told().values()) == {(None, None, None)}
 
 
-@pytest.mark.parametrize("words", REPORTS)
+def options_of(command: str) -> dict[str, Any]:
+    """By name, those that another view of the report may lack."""
+    [found] = [each for each in leaves(parser()) if each.prog == f"groupkeeper groups {command}"]
+    return {each.option_strings[-1]: each for each in found._actions if each.option_strings}
+
+
+def test_each_report_is_tried() -> None:
+    names = [each.prog.split()[-1] for each in leaves(parser()) if each.prog.startswith("groupkeeper groups ")]
+    reports = {name: options for name in names if "--sort" in (options := options_of(name))}
+    views = {
+        f"{name} {option} {choice}"
+        for name, options in reports.items()
+        for option in ("--view", "--sum")
+        if option in options
+        for choice in options[option].choices
+        if choice != options[option].default
+    }
+    assert REPORTS.keys() == reports.keys() | views
+
+
+@pytest.mark.parametrize("view", options_of("describe")["--view"].choices)
+def test_a_view_refuses_the_options_of_others(capsys: pytest.CaptureFixture[str], view: str) -> None:
+    own = options_of("offsets" if view == "offsets" else "members")
+    shape = REPORTS["describe" if view == "offsets" else f"describe --view {view}"]
+    for option, action in options_of("describe").items():
+        filled = {name for each, names in OF_OPTIONS.items() if each.partition("=")[0] == option for name in names}
+        if option == "--view" or option in own or filled & {column.name for column in shape.columns}:
+            continue
+        value = [] if action.nargs == 0 else [[*(action.choices or ())][-1] if action.choices else GIVEN[option]]
+        server = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "100ms"]
+        with suppress(SystemExit):
+            main(["groups", "describe", "g", "--view", view, option, *value, *server])
+        said = capsys.readouterr().err
+        assert f"argument {option}: not allowed with --view {view}" in said, "a view refuses what it takes no notice of"
+
+
+@pytest.mark.parametrize("words", [each for each, shape in REPORTS.items() if shape is not TOPOLOGY])
 def test_rows_have_the_columns_of_their_shape(
     run: Run, servers: str, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
@@ -150,7 +196,7 @@ def test_rows_have_the_columns_of_their_shape(
             assert name not in plain, f"tables show {name} without {option}: in_table=False in shapes.py"
             assert name in wide, f"tables lack {name} with {option}: with_columns of the command"
         told.update(columns)
-    assert set(names) - told == UNTOLD.get(words, set()), (
+    assert set(names) - told == UNTOLD.get(shape.schema, set()), (
         f"no row has a value of a column {HOW}, or STAGE has nothing to show in it: then it is in UNTOLD"
     )
 

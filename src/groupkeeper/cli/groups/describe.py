@@ -171,8 +171,8 @@ def _refuse_lag(options: Namespace, view: str) -> None:
         default = given.get("default")
         if getattr(options, option[2:].replace("-", "_"), default) != default:
             raise UsageMistake(f"argument {option}: not allowed with --view {view}, which has no lag")
-    if view == "members" and getattr(options, "with_status", False):
-        raise UsageMistake("argument --with-status: not allowed with --view members")
+    if view != "state" and getattr(options, "with_status", False):
+        raise UsageMistake(f"argument --with-status: not allowed with --view {view}")
     if view in ("state", "topology") and options.topic:
         raise UsageMistake(f"argument --topic: not allowed with --view {view}, which has no topics")
 
