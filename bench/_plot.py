@@ -20,7 +20,7 @@ class Panel(NamedTuple):
 
 
 def side_by_side(axis: str, *panels: Panel) -> str:
-    """The picture. ``axis`` is what the horizontal ones count; all panels have the same lines."""
+    """The picture. `axis` is what the horizontal ones count; all panels have the same lines."""
     names = list(panels[0].lines)
     width = _LEFT + len(panels) * (_WIDTH + _GAP)
     height = _TOP + _HEIGHT + _FOOT + 20 * len(names)

@@ -38,7 +38,7 @@ LATER_MS = 3_600_000
 
 
 async def fill(servers: str, topic: str, *, others: int = 0, first_ms: int = FIRST_MS) -> None:
-    """Records that all differ, four of each millisecond, behind ``others``."""
+    """Records that all differ, four of each millisecond, behind `others`."""
     connection = await open_connection(parse_bootstrap_servers(servers)[0], Settings(), Security(), 30)
     sizes = [min(BATCH, others - start) for start in range(0, others, BATCH)]
     batches = [[Record(b"", b"another's", timestamp=FIRST_MS - 1)] * size for size in sizes]

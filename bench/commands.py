@@ -47,7 +47,7 @@ class Contender(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What is to be done. ``is_ordered``: the lines of ours and of the official tool come in the same order."""
+    """What is to be done. `is_ordered`: the lines of ours and of the official tool come in the same order."""
 
     title: str
     contenders: Sequence[Contender]

@@ -59,7 +59,7 @@ _FIRST_ROWS = """() => new Promise((done) => {
 
 
 class Readers:
-    """Open pages, in a thread of their own. ``renewed_s``: from an event to the whole new page, of each."""
+    """Open pages, in a thread of their own. `renewed_s`: from an event to the whole new page, of each."""
 
     def __init__(self, site: str, paths: Sequence[str], slow: int) -> None:
         parts = urlsplit(site)

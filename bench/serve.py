@@ -98,7 +98,7 @@ def value(body: bytes, name: str) -> float:
 
 
 class Watched(NamedTuple):
-    """What a program took a minute, and how its scrapes were. ``requests``: at the broker, a minute."""
+    """What a program took a minute, and how its scrapes were. `requests`: at the broker, a minute."""
 
     cpu_s: float
     now_mb: float
@@ -158,7 +158,7 @@ def measure_ours(kafka: CountingKafka, *words: str) -> None:
 
 
 def measure_other(kafka: CountingKafka, name: str, command: Command, is_ready: bytes) -> None:
-    """``is_ready``: is in what it tells once it has looked at the groups."""
+    """`is_ready`: is in what it tells once it has looked at the groups."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/metrics"
     with TemporaryDirectory() as folder:

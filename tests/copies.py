@@ -20,7 +20,7 @@ PATIENCE_S = 30
 
 
 class Item(NamedTuple):
-    """A record to be written. ``key`` and ``value`` None: null. ``number``: which one it is, for the tests."""
+    """A record to be written. `key` and `value` None: null. `number`: which one it is, for the tests."""
 
     number: int
     key: bytes | None
@@ -69,7 +69,7 @@ def cut(servers: str, topic: str, offset: int) -> None:
 
 
 class Writer:
-    """Of one topic's records, in transactions with ``in_transactions``."""
+    """Of one topic's records, in transactions with `in_transactions`."""
 
     def __init__(self, servers: str, topic: str, in_transactions: bool = False, /, **properties: str) -> None:
         self._servers, self._topic = servers, topic

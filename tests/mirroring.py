@@ -151,7 +151,7 @@ async def commit(servers: str) -> dict[tuple[str, str], int]:
 async def mirrored(
     source: str, target: str, folder: Path, properties: Mapping[str, str], called: Callable[[str], str]
 ) -> Mirrored:
-    """``called``: what the source's topics are called in the target."""
+    """`called`: what the source's topics are called in the target."""
     first_half(source)
     make_topic(target, called(STAMPED), **{"message.timestamp.type": "LogAppendTime"})
     make_topic(target, called(BEATS), **{"message.timestamp.type": "LogAppendTime"})

@@ -60,7 +60,7 @@ asyncio.run(run())
 
 
 class Login(NamedTuple):
-    """How somebody connects. ``properties``: of the client; none where everybody may do everything."""
+    """How somebody connects. `properties`: of the client; none where everybody may do everything."""
 
     servers: str
     properties: Mapping[str, str] = {}
@@ -92,7 +92,7 @@ def as_user(servers: str, name: str) -> Login:
 
 
 class Scene:
-    """A topic with two groups, and the name of a journal. ``root`` may do everything."""
+    """A topic with two groups, and the name of a journal. `root` may do everything."""
 
     def __init__(self, root: Login) -> None:
         name = uuid.uuid4().hex[:8]

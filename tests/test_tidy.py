@@ -299,7 +299,7 @@ def test_functions_are_called(modules: list[Code]) -> None:
 
 
 def test_tuples_that_no_constructor_makes_have_all_fields(modules: list[Code]) -> None:
-    """``tuple.__new__(Class, (…))`` checks nothing, and mypy doesn't either."""
+    """`tuple.__new__(Class, (…))` checks nothing, and mypy doesn't either."""
     for each in modules:
         if not each.name.startswith("src/") or "tuple.__new__" not in each.text:
             continue
@@ -345,6 +345,17 @@ def test_verdicts_are_words_of_the_rules_only(modules: list[Code]) -> None:
         for line, word in module.words
     ]
     assert elsewhere == []
+
+
+def test_names_in_docstrings_stand_between_single_backticks(modules: list[Code]) -> None:
+    double = re.compile(r"(?<!`)``(?!`)")
+    found = [
+        f"{module.name}:{number}"
+        for module in modules
+        for number, line in enumerate(module.text.splitlines(), 1)
+        if double.search(line)
+    ]
+    assert found == []
 
 
 def test_no_machine_paths() -> None:

@@ -336,7 +336,7 @@ def _rows(command: ArgumentParser) -> dict[str, str]:
 
 def _shared_rows(commands: Sequence[ArgumentParser]) -> dict[str, str]:
     """The rows that `SHARED` commands or more have, with their option's name. Where several are of one option, those
-    but the most common one have a number, too: ``--context`` (2).
+    but the most common one have a number, too: `--context` (2).
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for command in commands:

@@ -15,9 +15,9 @@ MAIN_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
 
 
 class MirrorMaker:
-    """Copies topics of the cluster ``east`` to the cluster ``west``, in a process of its own.
+    """Copies topics of the cluster `east` to the cluster `west`, in a process of its own.
 
-    ``folder`` is for its settings and its log. ``properties`` go over the defaults below.
+    `folder` is for its settings and its log. `properties` go over the defaults below.
     """
 
     def __init__(self, source: str, target: str, folder: Path, properties: Mapping[str, str] | None = None) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 {imports}
 
 class SyncAdmin(Blocking):
-    """An admin client whose calls wait for their answers. Use it as ``with SyncAdmin("host:9092") as admin: …``.
+    """An admin client whose calls wait for their answers. Use it as `with SyncAdmin("host:9092") as admin: …`.
 
     It takes what Admin takes, and has its calls, with the same results and errors. It runs in a thread of its own, so
     that it works in notebooks, too, where a loop runs already; several threads may use it at the same time. Functions
@@ -79,7 +79,7 @@ def _is_call(function: Function) -> bool:
 
 
 def _method(function: Function, body: str) -> str:
-    """The function without `async`; ``{given}`` in the body stands for its arguments, to be passed on."""
+    """The function without `async`; `{given}` in the body stands for its arguments, to be passed on."""
     assert function.returns is not None
     lines = [f"    def {function.name}({ast.unparse(function.args)}) -> {ast.unparse(function.returns)}:"]
     if documentation := (ast.get_docstring(function) or "").splitlines():

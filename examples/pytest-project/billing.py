@@ -6,7 +6,7 @@ from confluent_kafka import Consumer
 
 
 def add_up(servers: str, *, until: int, group: str = "billing", patience_s: float = 20) -> Counter[str]:
-    """The sums of the next ``until`` orders, committed when they are added up."""
+    """The sums of the next `until` orders, committed when they are added up."""
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
     )

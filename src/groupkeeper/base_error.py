@@ -2,7 +2,7 @@
 
 
 class GroupkeeperError(Exception):
-    """An error of `Admin`, plans, pipelines or the settings of `Broker`. Some are a ``ValueError`` as well."""
+    """An error of `Admin`, plans, pipelines or the settings of `Broker`. Some are a `ValueError` as well."""
 
 
 class InvalidSetting(GroupkeeperError, ValueError):

@@ -1,9 +1,9 @@
-"""What calls raise, and what ``Batch.failed`` has: ClientError and KafkaError with all their kinds.
+"""What calls raise, and what `Batch.failed` has: ClientError and KafkaError with all their kinds.
 
-Their base is ``GroupkeeperError``. Plans, pipelines and the broker's settings have errors of that base as well.
+Their base is `GroupkeeperError`. Plans, pipelines and the broker's settings have errors of that base as well.
 
-A ``KafkaError`` is what the broker answered; there is one class for each error code. A ``ClientError``: the broker
-could not be asked, or its answer not be read. ``UnsupportedVersion`` is the client's, which is raised before a broker
+A `KafkaError` is what the broker answered; there is one class for each error code. A `ClientError`: the broker
+could not be asked, or its answer not be read. `UnsupportedVersion` is the client's, which is raised before a broker
 that is too old is asked.
 """
 

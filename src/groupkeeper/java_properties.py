@@ -1,4 +1,4 @@
-"""Files of Java properties (java.util.Properties): ``key=value`` lines with comments, escapes and continued lines.
+"""Files of Java properties (java.util.Properties): `key=value` lines with comments, escapes and continued lines.
 
 Both sides read them, the broker its settings and the command lines those of the client: this module belongs to neither.
 """
@@ -16,7 +16,7 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class BadEscape(ValueError):
-    r"""A ``\u`` without four hexadecimal digits. The text is Java's; ``line`` is where it begins, from 1 on."""
+    r"""A `\u` without four hexadecimal digits. The text is Java's; `line` is where it begins, from 1 on."""
 
     def __init__(self, line: int) -> None:
         super().__init__("Malformed \\uxxxx encoding.")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Way(NamedTuple):
-    """How a command reaches a cluster. ``options``: of groupkeeper, each with its value. ``servers`` and ``config``:
+    """How a command reaches a cluster. `options`: of groupkeeper, each with its value. `servers` and `config`:
     the brokers, and the file of properties, for tools that know no contexts; "": not known, or none.
     """
 
@@ -30,7 +30,7 @@ def way_to(cluster: str, ways: Ways) -> Way:
 
 
 def way_of_servers(servers: str, config: str = "", more: Iterable[str] = ()) -> Way:
-    """The way to a cluster that has no context. ``more``: further options."""
+    """The way to a cluster that has no context. `more`: further options."""
     return Way(("--bootstrap-server", servers, *_config(config), *more), servers, config)
 
 
@@ -39,7 +39,7 @@ def _config(config: str) -> tuple[str, ...]:
 
 
 def command(way: Way, words: Sequence[str], names: Sequence[str] = ()) -> tuple[str, ...]:
-    """A command of groupkeeper. ``words``: its name and options; ``names``: groups and the like."""
+    """A command of groupkeeper. `words`: its name and options; `names`: groups and the like."""
     end = ("--",) if any(name.startswith("-") for name in names) else ()
     return ("groupkeeper", *words, *way.options, *end, *names)
 

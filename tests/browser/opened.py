@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Opened(NamedTuple):
-    """A page in a profile of its own. ``complaints``: what the browser reported as an error or a warning; ``requests``:
+    """A page in a profile of its own. `complaints`: what the browser reported as an error or a warning; `requests`:
     the addresses that were requested.
     """
 
@@ -46,7 +46,7 @@ class Opened(NamedTuple):
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser. As long as it runs, this thread has a running event loop: see ``aside``."""
+    """A browser. As long as it runs, this thread has a running event loop: see `aside`."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=_PATIENCE_MS)

@@ -39,7 +39,7 @@ TOKEN = "a-token-that-is-long-enough"
 
 
 class Stage(NamedTuple):
-    """A server with changes allowed. ``paths``: an address of every page."""
+    """A server with changes allowed. `paths`: an address of every page."""
 
     served: Served
     servers: str

@@ -13,7 +13,7 @@ NOT_READY = (14, 15, 16)
 
 
 class ShareMember(NamedTuple):
-    """``partitions``: how many it is to get before the stage is ready. ``leaves``: after that, so that offsets stay."""
+    """`partitions`: how many it is to get before the stage is ready. `leaves`: after that, so that offsets stay."""
 
     group_id: str
     member_id: str

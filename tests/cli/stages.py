@@ -64,9 +64,9 @@ class Live(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """``records``: how many each partition of a topic has. ``starts``: log starts above 0. ``files``: by their names.
+    """`records`: how many each partition of a topic has. `starts`: log starts above 0. `files`: by their names.
 
-    ``share_starts``: the start offsets of share groups without members. ``release``: of the tools; the broker is the
+    `share_starts`: the start offsets of share groups without members. `release`: of the tools; the broker is the
     newest one.
     """
 
@@ -90,13 +90,13 @@ class Stage(NamedTuple):
 
 
 def tool_of(command: str) -> str:
-    """The tool that a command is of, as in ``kafka-groups``."""
+    """The tool that a command is of, as in `kafka-groups`."""
     first = command.removeprefix("!").split()[0]
     return first if first.startswith("kafka-") else "kafka-consumer-groups"
 
 
 def arguments(command: str, servers: str, folder: Path) -> list[str]:
-    """A command's arguments for one cluster; ``{folder}`` is where the files are."""
+    """A command's arguments for one cluster; `{folder}` is where the files are."""
     words = shlex.split(command.removeprefix("!").removeprefix(tool_of(command)))
     return ["--bootstrap-server", servers, *(word.replace("{folder}", str(folder)) for word in words)]
 
@@ -152,7 +152,7 @@ async def _join_groups(admin: Admin, stage: Stage, group_ids: Collection[str], s
 
 
 async def commit(stage: Stage, admin: Admin, but_for: Collection[str] = ()) -> None:
-    """Commit the stage's offsets, and set those of share groups, ``but_for`` some groups."""
+    """Commit the stage's offsets, and set those of share groups, `but_for` some groups."""
     for group_id, starts in stage.share_starts.items():
         (await admin.alter_share_group_offsets(group_id, {TopicPartition(*at): n for at, n in starts.items()})).all()
     for group_id, offsets in stage.commits.items():

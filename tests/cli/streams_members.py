@@ -14,7 +14,7 @@ NOT_READY = (14, 15, 16)
 
 
 class StreamsMember(NamedTuple):
-    """``tasks``: how many active ones it is to get, None: it only joins. ``leaves``: then, so that offsets stay."""
+    """`tasks`: how many active ones it is to get, None: it only joins. `leaves`: then, so that offsets stay."""
 
     group_id: str
     member_id: str

@@ -30,7 +30,7 @@ PATIENT = ("--timeout", "180s", "--property", "socket.connection.setup.timeout.m
 
 @dataclass(frozen=True)
 class Answer:
-    """``content``: the JSON of a command, its text where it has none, or what an Admin call gave."""
+    """`content`: the JSON of a command, its text where it has none, or what an Admin call gave."""
 
     cluster: str
     asked: int
@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Difference:
-    """What an answer says, and what must be so. ``topic`` and ``group``: where the actors behind it are found."""
+    """What an answer says, and what must be so. `topic` and `group`: where the actors behind it are found."""
 
     judge: str
     cluster: str
@@ -58,8 +58,8 @@ class Difference:
 
 @dataclass
 class Verdict:
-    """``unjudged``: how many comparisons could not be made, by reason. ``missed``: seeded defects not found.
-    ``counts``: figures of what was judged, each named "what: which".
+    """`unjudged`: how many comparisons could not be made, by reason. `missed`: seeded defects not found.
+    `counts`: figures of what was judged, each named "what: which".
     """
 
     comparisons: int = 0

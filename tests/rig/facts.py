@@ -1,7 +1,7 @@
 """What the workers write down: one line of JSON for each fact, in files that are only appended to.
 
-Times are nanoseconds of the machine's clock, which all workers share. ``began`` is read before a request is sent,
-``ended`` after its answer came: what it changed became so between the two.
+Times are nanoseconds of the machine's clock, which all workers share. `began` is read before a request is sent,
+`ended` after its answer came: what it changed became so between the two.
 """
 
 import json
@@ -36,7 +36,7 @@ class Removed(NamedTuple):
 
 
 class Produced(NamedTuple):
-    """A record. ``offset`` -1: not known whether it is in the log. ``number``: of its producer's records."""
+    """A record. `offset` -1: not known whether it is in the log. `number`: of its producer's records."""
 
     cluster: str
     topic: str
@@ -65,7 +65,7 @@ class TransactionEnded(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The log begins at ``log_start`` from then on."""
+    """The log begins at `log_start` from then on."""
 
     cluster: str
     topic: str
@@ -76,7 +76,7 @@ class Cut(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A group's offset was committed; ``offset`` -1: deleted. ``stated_ms``: the time of the commit, if not then."""
+    """A group's offset was committed; `offset` -1: deleted. `stated_ms`: the time of the commit, if not then."""
 
     cluster: str
     group: str
@@ -117,7 +117,7 @@ class Reading(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """A share group is done with these records; not ``is_sure``: that may be or not."""
+    """A share group is done with these records; not `is_sure`: that may be or not."""
 
     cluster: str
     group: str
@@ -130,7 +130,7 @@ class Acknowledged(NamedTuple):
 
 
 class Consumed(NamedTuple):
-    """A consumer was given records ``first`` to ``last`` of a partition."""
+    """A consumer was given records `first` to `last` of a partition."""
 
     cluster: str
     group: str
@@ -142,7 +142,7 @@ class Consumed(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """What a member has from then on; ``session`` counts how often the actor has joined."""
+    """What a member has from then on; `session` counts how often the actor has joined."""
 
     cluster: str
     group: str
@@ -163,7 +163,7 @@ class Joining(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A member has left its group; ``is_dead``: without a word, so that its session must expire."""
+    """A member has left its group; `is_dead`: without a word, so that its session must expire."""
 
     cluster: str
     group: str

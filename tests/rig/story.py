@@ -21,8 +21,8 @@ class Topic:
 class Mirror:
     """How a second cluster gets a topic's records: by the producer itself, which knows both offsets of each.
 
-    ``shift``: so many older records are there already, ``is_cut``: and are deleted. ``lost``: of every 100 records
-    so many in a row are missing. ``behind``: so many are still to come. ``partitions``: 0: as many as the original.
+    `shift`: so many older records are there already, `is_cut`: and are deleted. `lost`: of every 100 records
+    so many in a row are missing. `behind`: so many are still to come. `partitions`: 0: as many as the original.
     """
 
     cluster: str
@@ -56,7 +56,7 @@ class Reads(InGroup):
 
 @dataclass(frozen=True)
 class Producer(OfOneTopic):
-    """``times``: now, back, equal, past, log. ``kind``: plain, idempotent, transactional. ``keys``: 0: all differ."""
+    """`times`: now, back, equal, past, log. `kind`: plain, idempotent, transactional. `keys`: 0: all differ."""
 
     kind: str = "plain"
     codec: str = "none"
@@ -73,11 +73,11 @@ class Producer(OfOneTopic):
 
 @dataclass(frozen=True)
 class Consumer(Reads):
-    """``library``: confluent, kafka-python, aiokafka, java. ``protocol``: classic, consumer, both (by turns).
+    """`library`: confluent, kafka-python, aiokafka, java. `protocol`: classic, consumer, both (by turns).
 
-    ``commits``: the share of partitions that it commits each time.
-    ``flap_s``: leaves and comes back after so long, 0: stays. ``dies_s``: is killed after so long, 0: lives.
-    ``left``: topics of which the group committed the first offset, and that it reads no more.
+    `commits`: the share of partitions that it commits each time.
+    `flap_s`: leaves and comes back after so long, 0: stays. `dies_s`: is killed after so long, 0: lives.
+    `left`: topics of which the group committed the first offset, and that it reads no more.
     """
 
     library: str = "confluent"
@@ -93,7 +93,7 @@ class Consumer(Reads):
 
 @dataclass(frozen=True)
 class Committer(Reads):
-    """Commits for a group without members. ``style``: follow (what it reads), wander (anywhere in the log and out)."""
+    """Commits for a group without members. `style`: follow (what it reads), wander (anywhere in the log and out)."""
 
     style: str = "wander"
     every_s: float = 2.0
@@ -125,7 +125,7 @@ class Onlooker(OfOneTopic):
 
 @dataclass(frozen=True)
 class Grower(OfOneTopic):
-    """Gives a topic one more partition now and then, up to ``most``."""
+    """Gives a topic one more partition now and then, up to `most`."""
 
     every_s: float = 15.0
     most: int = 8
@@ -142,7 +142,7 @@ class Phoenix(OfOneTopic):
 
 @dataclass(frozen=True)
 class Sharer(Reads):
-    """A member of a share group; ``releases``: the share of records that it gives back at first."""
+    """A member of a share group; `releases`: the share of records that it gives back at first."""
 
     releases: float = 0.1
 

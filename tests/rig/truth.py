@@ -112,7 +112,7 @@ class Log:
         return self.records[self.offsets[index]] if index < len(self.offsets) else None
 
     def first_from_time(self, timestamp: int, start: int) -> Produced | None:
-        """The first record with that time or a later one, from the offset ``start`` on."""
+        """The first record with that time or a later one, from the offset `start` on."""
         for offset in self.offsets[bisect_left(self.offsets, start) :]:
             if self.records[offset].timestamp >= timestamp:
                 return self.records[offset]

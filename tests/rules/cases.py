@@ -18,7 +18,7 @@ _OF_GROUP = ("members", "idle_ms", "usual_gap_ms", "is_simple")
 
 
 class Case(NamedTuple):
-    """``partitions``: the facts of each; ``lately``: rebalances; ``name``: the line, under its heading."""
+    """`partitions`: the facts of each; `lately`: rebalances; `name`: the line, under its heading."""
 
     name: str
     partitions: tuple[Facts, ...]

@@ -1,4 +1,4 @@
-"""Which groups are shown first: those of which something can still be saved. The cases are in ``urgency.txt``."""
+"""Which groups are shown first: those of which something can still be saved. The cases are in `urgency.txt`."""
 
 from collections import Counter
 from itertools import pairwise
@@ -15,7 +15,7 @@ _FLAGS = {"old": "is_old", "watched": "is_watched", "never-commits": "never_comm
 
 
 class Case(NamedTuple):
-    """``said``: urgency and command."""
+    """`said`: urgency and command."""
 
     name: str
     of: UrgencyFacts

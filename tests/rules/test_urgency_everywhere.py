@@ -80,7 +80,7 @@ def reported(folder: Path) -> Report:
 
 
 class Said(NamedTuple):
-    """Of a group. ``step``: the command; "" as ``title`` and ``why``: the group is not told of."""
+    """Of a group. `step`: the command; "" as `title` and `why`: the group is not told of."""
 
     status: str
     urgency: str
@@ -92,7 +92,7 @@ class Said(NamedTuple):
 
 def by_page(found: ClusterSnapshot, name: str) -> tuple[Said, bool]:
     """The first page with this group alone, and its row in the API. Also whether the page has what no table has: a
-    cause, as of ``groups why``, or since when a partition stands still that is lagging.
+    cause, as of `groups why`, or since when a partition stands still that is lagging.
     """
     [row] = [row for row in rows_of(found) if row.group.group_id == name]
     json_row = _group_row(found, row, {})

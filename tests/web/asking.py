@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message
 
 
 class Answer(NamedTuple):
-    """``headers`` have lower-case names. ``path``: what was answered, after redirects."""
+    """`headers` have lower-case names. `path`: what was answered, after redirects."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 class Browser:
-    """Keeps cookies and follows redirects. ``peer``: whose connection it is; ``headers``: sent with everything."""
+    """Keeps cookies and follows redirects. `peer`: whose connection it is; `headers`: sent with everything."""
 
     def __init__(self, app: ASGIApp, *, peer: str = "127.0.0.1", headers: Mapping[str, str] = {}) -> None:
         self.cookies: dict[str, str] = {}

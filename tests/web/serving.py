@@ -17,7 +17,7 @@ PATIENCE_S = 20.0
 
 
 class Answer(NamedTuple):
-    """``headers`` have lower-case names."""
+    """`headers` have lower-case names."""
 
     status: int
     headers: Mapping[str, str]

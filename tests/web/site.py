@@ -35,7 +35,7 @@ GRANTS = [
 
 
 class Site:
-    """The application on clusters, each polled once. ``cluster``: the name of the first."""
+    """The application on clusters, each polled once. `cluster`: the name of the first."""
 
     def __init__(
         self, clusters: Mapping[str, str], access: Access, journal: ChangeJournal, *, changes: bool, watched: Choice

@@ -20,7 +20,7 @@ HEAD = "GET /events?cluster=prod HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/eve
 
 
 class Page:
-    """A connection with a stream. ``polls``: when it was told of one, by the clock of this process."""
+    """A connection with a stream. `polls`: when it was told of one, by the clock of this process."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.polls: list[float] = []

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @asynccontextmanager
 async def connected(broker: BackgroundBroker, folder: Path, *words: str, answers: Any = None) -> AsyncIterator[Client]:
-    """``answers``: what a person says who is asked; None: the client cannot ask."""
+    """`answers`: what a person says who is asked; None: the client cannot ask."""
     arguments = ["mcp", "--bootstrap-server", f"prod={broker.bootstrap_servers}", *words]
     started = StdioServerParameters(
         command=COMMAND, args=arguments, env={"GROUPKEEPER_JOURNAL": str(folder / "journal.jsonl")}

@@ -30,7 +30,7 @@ KEY = RSAKey.generate_key(2048, {"kid": "now"})
 
 
 class Provider:
-    """``asked``: the parameters of the last request for a login; ``claims`` and ``key`` are what a token has."""
+    """`asked`: the parameters of the last request for a login; `claims` and `key` are what a token has."""
 
     def __init__(self) -> None:
         self.address = ""

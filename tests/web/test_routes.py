@@ -53,7 +53,7 @@ def broker() -> Iterator[BackgroundBroker]:
 
 
 class Walked(NamedTuple):
-    """A route. ``known``: the parameters that it takes; None: any."""
+    """A route. `known`: the parameters that it takes; None: any."""
 
     path: str
     methods: Collection[str]
@@ -400,7 +400,7 @@ async def test_long_lists_are_cut_and_lead_to_their_next_page(tmp_path: Path) ->
 async def test_no_route_tells_strangers_of_groups(
     broker: BackgroundBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, forgets: bool
 ) -> None:
-    """Each route asks who it is, but for OPEN. ``forgets``: one that does not ask still tells of no group."""
+    """Each route asks who it is, but for OPEN. `forgets`: one that does not ask still tells of no group."""
     if forgets:
         monkeypatch.setattr(Served, "_for_known", lambda _, answer: answer)
     site = await site_of(broker, tmp_path, Access(Roles(None, changes=True), None, None, is_open=False))

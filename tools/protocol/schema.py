@@ -7,8 +7,8 @@ One message is one heading line and one indented line per field (nesting by two 
       topics []OffsetFetchRequestTopic 0-7 nullable 2-7
         name string 0-7
 
-Attributes after the versions: ``nullable V``, ``default X``, ``ignorable``, ``tag N V`` (tagged in versions V),
-``inflexible`` (the field keeps the old encoding in flexible versions), ``later`` (it came to a struct that was here, so
+Attributes after the versions: `nullable V`, `default X`, `ignorable`, `tag N V` (tagged in versions V),
+`inflexible` (the field keeps the old encoding in flexible versions), `later` (it came to a struct that was here, so
 that its argument is behind those of the others). A struct used several times is written below its first use only.
 """
 
@@ -37,7 +37,7 @@ SIMPLE_TYPES = frozenset(FIXED_FORMATS) | {"string", "bytes", "records"}
 
 @dataclass(frozen=True)
 class Versions:
-    """A closed range of versions; empty when ``low > high``."""
+    """A closed range of versions; empty when `low > high`."""
 
     low: int
     high: int
@@ -75,7 +75,7 @@ ALL = Versions(0, NEVER)
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a struct. ``default`` is its text in the schema; None means the type's own default."""
+    """One field of a struct. `default` is its text in the schema; None means the type's own default."""
 
     name: str
     type: str
@@ -132,13 +132,13 @@ class Message:
 
 
 def snake(name: str) -> str:
-    """``OffsetFetchRequest`` → ``offset_fetch_request``."""
+    """`OffsetFetchRequest` → `offset_fetch_request`."""
     name = name.replace("KRaft", "Kraft")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def dump(messages: Iterable[Message]) -> str:
-    """The description of ``messages`` as text."""
+    """The description of `messages` as text."""
     lines: list[str] = []
     for message in messages:
         key = "" if message.key is None else f" key {message.key}"
@@ -173,7 +173,7 @@ def _dump_struct(message: Message, name: str, depth: int, done: set[str], lines:
 
 
 def load(text: str) -> Iterator[Message]:
-    """The messages that ``text`` describes, in its order."""
+    """The messages that `text` describes, in its order."""
     message: Message | None = None
     path: list[Struct] = []
     for line in text.splitlines():

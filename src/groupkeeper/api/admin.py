@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class GroupLag(NamedTuple):
-    """The progress of a group. ``partitions``: those with an offset, or assigned to a member, in order.
+    """The progress of a group. `partitions`: those with an offset, or assigned to a member, in order.
 
-    ``group``: its description; None: unknown, ``failure`` has the reason, and ``partitions`` all data that could be
+    `group`: its description; None: unknown, `failure` has the reason, and `partitions` all data that could be
     found.
     """
 
@@ -43,15 +43,15 @@ class GroupLags(Batch[str, GroupLag]):
 
 
 class Admin(Client):
-    """An asynchronous admin client. Use it as ``async with Admin("host:9092") as admin: …``, or ``connect`` it.
+    """An asynchronous admin client. Use it as `async with Admin("host:9092") as admin: …`, or `connect` it.
 
-    ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client properties
+    `bootstrap_servers` is "host:port,host:port" ("[::1]:9092" for IPv6). `properties` are Kafka's client properties
     by their Java names (security.protocol, request.timeout.ms …); an argument wins over a property, and names that this
-    client doesn't know are ignored. ``token_provider`` is called for tokens when sasl.mechanism is OAUTHBEARER.
+    client doesn't know are ignored. `token_provider` is called for tokens when sasl.mechanism is OAUTHBEARER.
 
-    Every call takes ``timeout_ms``, the time for the whole call with all its retries (None: ``default_timeout_ms``).
-    Calls raise ``ClientError`` (could not ask) or ``KafkaError`` (the broker refused) when nothing can be answered at
-    all; calls on many keys return a ``Batch`` that has each key's result or failure.
+    Every call takes `timeout_ms`, the time for the whole call with all its retries (None: `default_timeout_ms`).
+    Calls raise `ClientError` (could not ask) or `KafkaError` (the broker refused) when nothing can be answered at
+    all; calls on many keys return a `Batch` that has each key's result or failure.
     """
 
     async def lag(
@@ -64,10 +64,10 @@ class Admin(Client):
     ) -> GroupLags:
         """The progress of groups of every type: committed offsets, log starts and ends, and the lag between.
 
-        ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag
-        ends at the last stable offset. Each partition has a ``status`` that explains its numbers: uncommitted,
+        `group_ids` None: all groups. `topics`: only those, by name or glob; empty: all. `read_committed`: the lag
+        ends at the last stable offset. Each partition has a `status` that explains its numbers: uncommitted,
         below_log_start, deleted … Fails per group of which nothing is known: GroupIdNotFound, GroupAuthorizationFailed.
-        ``timeout_ms`` is for everything together; None: each request has the default timeout.
+        `timeout_ms` is for everything together; None: each request has the default timeout.
         """
         from groupkeeper.operations.lag import GroupsLag, lag_at_an_instant
         from groupkeeper.operations.selection import Names

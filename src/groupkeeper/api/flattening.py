@@ -40,7 +40,7 @@ class LagRow(NamedTuple):
     committed_leader_epoch: int | None
     """None: not known."""
     committed_metadata: str | None
-    """None where ``committed_offset`` is."""
+    """None where `committed_offset` is."""
     log_start_offset: int | None
     """None: unknown."""
     log_end_offset: int | None
@@ -50,16 +50,16 @@ class LagRow(NamedTuple):
     lag: int | None
     """None: unknown, or nothing is committed."""
     lost: int | None
-    """None: as for ``lag``."""
+    """None: as for `lag`."""
     done_ahead: int | None
     """None: unknown, or not of a share group."""
     status: LagStatus
     member_id: str | None
     """None: not assigned, or to several members, as the next two."""
     client_id: str | None
-    """None where ``member_id`` is."""
+    """None where `member_id` is."""
     host: str | None
-    """None where ``member_id`` is."""
+    """None where `member_id` is."""
 
 
 class CommittedRow(NamedTuple):
@@ -215,10 +215,10 @@ def is_row(value: object) -> TypeGuard[tuple[Any, ...]]:
 
 
 class Layout:
-    """The columns of a result's rows. ``columns``: their types by name."""
+    """The columns of a result's rows. `columns`: their types by name."""
 
     def __init__(self, rows: Sequence[FlatRow], row: type | None = None) -> None:
-        """``row`` is the class of the values, for a result that may have none. Raises TypeError for several classes."""
+        """`row` is the class of the values, for a result that may have none. Raises TypeError for several classes."""
         found = {type(each.value): None for each in rows if each.value is not None}
         if len(found) > 1:
             raise TypeError(f"a table has values of one kind, not of {', '.join(kind.__name__ for kind in found)}")

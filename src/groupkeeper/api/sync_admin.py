@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 class SyncAdmin(Blocking):
-    """An admin client whose calls wait for their answers. Use it as ``with SyncAdmin("host:9092") as admin: …``.
+    """An admin client whose calls wait for their answers. Use it as `with SyncAdmin("host:9092") as admin: …`.
 
     It takes what Admin takes, and has its calls, with the same results and errors. It runs in a thread of its own, so
     that it works in notebooks, too, where a loop runs already; several threads may use it at the same time. Functions
@@ -102,7 +102,7 @@ class SyncAdmin(Blocking):
         properties: Mapping[str, str] = {},
         token_provider: TokenProvider | None = None,
     ) -> Self:
-        """Returns a connected client, for the prompt, notebooks and long-lived objects; ``close`` ends it. The
+        """Returns a connected client, for the prompt, notebooks and long-lived objects; `close` ends it. The
         arguments are those of the class.
         """
         return cls(
@@ -120,8 +120,8 @@ class SyncAdmin(Blocking):
         """Abort a transaction in one partition without its coordinator: for a hanging transaction, which no coordinator
         ends.
 
-        ``producer`` comes from ``describe_producers``. For a transaction that its coordinator has, see
-        ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
+        `producer` comes from `describe_producers`. For a transaction that its coordinator has, see
+        `fence_producers`. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
         UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
         """
         return self._run(self._admin.abort_transaction(partition, producer, timeout_ms=timeout_ms))
@@ -135,7 +135,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[QuotaEntity, None]:
         """Set quotas by name, None deletes one; quotas that aren't named are unchanged.
 
-        ``{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}``. Fails per entity:
+        `{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}`. Fails per entity:
         InvalidRequest (an unknown name, or an invalid value), ClusterAuthorizationFailed (this needs ALTER_CONFIGS on
         the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
         """
@@ -150,8 +150,8 @@ class SyncAdmin(Blocking):
     ) -> Batch[ConfigResource, None]:
         """Change configs by name (KIP-339); configs that aren't named are unchanged.
 
-        A text sets the value, None restores the default, and a ``ListChange`` adds items to a list or removes some. A
-        resource gets all of its changes or none; brokers apply them within moments. ``validate_only``: the broker only
+        A text sets the value, None restores the default, and a `ListChange` adds items to a list or removes some. A
+        resource gets all of its changes or none; brokers apply them within moments. `validate_only`: the broker only
         validates the changes and makes none. Fails per resource: InvalidConfig, UnknownTopicOrPartition,
         TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) … Raises UnsupportedVersion when
         the brokers are older than 2.3.
@@ -173,7 +173,7 @@ class SyncAdmin(Blocking):
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``alter_consumer_group_offsets`` of many groups: one request for each, many in flight. ``tell`` is called
+        """`alter_consumer_group_offsets` of many groups: one request for each, many in flight. `tell` is called
         after each group's commit.
         """
         return self._run(self._admin.alter_offsets_of_groups(offsets, tell=tell, timeout_ms=timeout_ms))
@@ -183,7 +183,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, None]:
         """Set or delete passwords, one per user and call.
 
-        ``{"alice": ScramPassword("secret"), "bob": ScramRemoval(ScramMechanism.SCRAM_SHA_256)}``. Fails per user:
+        `{"alice": ScramPassword("secret"), "bob": ScramRemoval(ScramMechanism.SCRAM_SHA_256)}`. Fails per user:
         ResourceNotFound for a password that doesn't exist, UnacceptableCredential (an empty name, too few or too many
         iterations), ClusterAuthorizationFailed (this needs ALTER on the cluster). Raises UnsupportedVersion when the
         brokers are older than 2.7.
@@ -203,13 +203,13 @@ class SyncAdmin(Blocking):
     def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
         """Values of configs of one broker by name; configs that are not in its response are left out.
 
-        For details, or for every broker, see ``describe_configs``. Raises ClusterAuthorizationFailed without
+        For details, or for every broker, see `describe_configs`. Raises ClusterAuthorizationFailed without
         DESCRIBE_CONFIGS on the cluster.
         """
         return self._run(self._admin.broker_settings(names, timeout_ms=timeout_ms))
 
     def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
-        """Add ACLs; an existing one is in ``done``, too. Brokers apply them within moments. Fails per ACL:
+        """Add ACLs; an existing one is in `done`, too. Brokers apply them within moments. Fails per ACL:
         InvalidRequest (an invalid name, a principal without "User:"), ClusterAuthorizationFailed (this needs ALTER on
         the cluster), SecurityDisabled when the brokers have no authorizer.
         """
@@ -218,7 +218,7 @@ class SyncAdmin(Blocking):
     def create_partitions(
         self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Give topics more partitions: ``{"orders": 12}`` is the new total.
+        """Give topics more partitions: `{"orders": 12}` is the new total.
 
         Records with keys go to other partitions from then on. Fails per topic: InvalidPartitions when the topic has as
         many already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it),
@@ -236,7 +236,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, CreatedTopic]:
         """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message.
 
-        ``if_missing``: an existing topic is left unchanged, and is in ``done``, with ``is_new`` False.
+        `if_missing`: an existing topic is left unchanged, and is in `done`, with `is_new` False.
         """
         return self._run(
             self._admin.create_topics(topics, if_missing=if_missing, validate_only=validate_only, timeout_ms=timeout_ms)
@@ -245,7 +245,7 @@ class SyncAdmin(Blocking):
     def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> Batch[AclFilter, Batch[Acl, None]]:
-        """Delete all ACLs that match a filter, for each filter; the inner ``done`` has the deleted ones. No match is no
+        """Delete all ACLs that match a filter, for each filter; the inner `done` has the deleted ones. No match is no
         failure. Fails per filter: ClusterAuthorizationFailed (this needs ALTER on the cluster), SecurityDisabled when
         the brokers have no authorizer.
         """
@@ -272,9 +272,9 @@ class SyncAdmin(Blocking):
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``delete_consumer_group_offsets`` of many groups: one request for each, many in flight.
+        """`delete_consumer_group_offsets` of many groups: one request for each, many in flight.
 
-        An error of a whole group is in the outer ``failed``.
+        An error of a whole group is in the outer `failed`.
         """
         return self._run(self._admin.delete_offsets_of_groups(partitions, tell=tell, timeout_ms=timeout_ms))
 
@@ -309,7 +309,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, None]:
         """Delete topics with their records: UnknownTopicOrPartition, TopicDeletionDisabled … per topic.
 
-        ``if_there``: a missing topic is in ``done``, too.
+        `if_there`: a missing topic is in `done`, too.
         """
         return self._run(self._admin.delete_topics(names, if_there=if_there, timeout_ms=timeout_ms))
 
@@ -337,8 +337,8 @@ class SyncAdmin(Blocking):
     def describe_client_quotas(
         self, wanted: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int | None = None
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """The quotas by entity, then by name (producer_byte_rate: bytes per second and broker …). ``wanted`` None: all
-        quotas; else those that match its fields. ``strict``: without entities that have further fields (user and client
+        """The quotas by entity, then by name (producer_byte_rate: bytes per second and broker …). `wanted` None: all
+        quotas; else those that match its fields. `strict`: without entities that have further fields (user and client
         id when only a user is wanted). Raises ClusterAuthorizationFailed without DESCRIBE_CONFIGS on the cluster,
         InvalidRequest, UnsupportedVersion when the brokers are older than 2.6.
         """
@@ -365,7 +365,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[ConfigResource, dict[str, Config]]:
         """Configs by name of topics, brokers, groups …, defaults included.
 
-        ``names`` None: all configs; a name that the broker doesn't have is left out. Sensitive configs have the value
+        `names` None: all configs; a name that the broker doesn't have is left out. Sensitive configs have the value
         None. A broker's configs are requested from that broker. Fails per resource: UnknownTopicOrPartition,
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed (this needs DESCRIBE_CONFIGS),
         InvalidRequest for a type that the broker doesn't support, IllegalArgument for a broker that doesn't exist.
@@ -400,7 +400,7 @@ class SyncAdmin(Blocking):
         partitions: Iterable[TopicPartition] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[int, dict[str, LogDir]]:
-        """The log directories of brokers by path, with their replicas and sizes; None: all brokers. ``partitions``:
+        """The log directories of brokers by path, with their replicas and sizes; None: all brokers. `partitions`:
         only replicas of these; None: all. Fails per broker: ClusterAuthorizationFailed (this needs DESCRIBE on the
         cluster; without it, brokers before 3.2 return nothing), IllegalArgument for a broker that doesn't exist.
         """
@@ -449,11 +449,11 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, StreamsGroupDescription]:
         """Describe groups of Kafka Streams instances with their topics and tasks (KIP-1071).
 
-        ``include_topology``: also the nodes of the application, if the brokers store them (Kafka 4.4).
+        `include_topology`: also the nodes of the application, if the brokers store them (Kafka 4.4).
 
         Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
         TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1, or than 4.4 and
-        ``include_topology`` is set.
+        `include_topology` is set.
         """
         return self._run(
             self._admin.describe_streams_groups(
@@ -509,10 +509,10 @@ class SyncAdmin(Blocking):
         """The first records at or after offsets, read from the partitions' leaders (Fetch).
 
         None: the log was read to its end, and there is no such record, though there may be markers of transactions.
-        Records of open and aborted transactions count, as in a lookup by time (ListOffsets); with ``read_committed``
+        Records of open and aborted transactions count, as in a lookup by time (ListOffsets); with `read_committed`
         they don't, and the log is read up to its last stable offset. Fails per position: OffsetOutOfRange,
         TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition, LeaderNotAvailable …
-        ``timeout_ms`` is for each request: many positions in large batches take many.
+        `timeout_ms` is for each request: many positions in large batches take many.
         """
         return self._run(self._admin.first_records(positions, read_committed=read_committed, timeout_ms=timeout_ms))
 
@@ -526,10 +526,10 @@ class SyncAdmin(Blocking):
     ) -> GroupLags:
         """The progress of groups of every type: committed offsets, log starts and ends, and the lag between.
 
-        ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag
-        ends at the last stable offset. Each partition has a ``status`` that explains its numbers: uncommitted,
+        `group_ids` None: all groups. `topics`: only those, by name or glob; empty: all. `read_committed`: the lag
+        ends at the last stable offset. Each partition has a `status` that explains its numbers: uncommitted,
         below_log_start, deleted … Fails per group of which nothing is known: GroupIdNotFound, GroupAuthorizationFailed.
-        ``timeout_ms`` is for everything together; None: each request has the default timeout.
+        `timeout_ms` is for everything together; None: each request has the default timeout.
         """
         return self._run(
             self._admin.lag(group_ids, topics=topics, read_committed=read_committed, timeout_ms=timeout_ms)
@@ -551,9 +551,9 @@ class SyncAdmin(Blocking):
         """Committed offsets of many groups at once (KIP-88, KIP-709).
 
         None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
-        that was asked for and has no offset is ``None`` in the inner ``done``; one that the broker refused is
-        in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error.
-        ``require_stable``: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
+        that was asked for and has no offset is `None` in the inner `done`; one that the broker refused is
+        in the inner `failed`. A group that doesn't exist has no offsets, which is not an error.
+        `require_stable`: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
         brokers before 2.5 ignore it.
         """
         return self._run(
@@ -568,11 +568,11 @@ class SyncAdmin(Blocking):
         protocol_types: Iterable[str] | None = None,
         timeout_ms: int | None = None,
     ) -> GroupListings:
-        """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
+        """The groups of all brokers (KIP-518). Empty `states` or `types`, None `protocol_types`: all of them.
 
         Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups are type
-        Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a filter. A
-        state given as a text is sent unchanged: brokers expect ``not_ready`` for NotReady.
+        Share. A broker that fails is in `failed` of the result: UnsupportedVersion when it is too old for a filter. A
+        state given as a text is sent unchanged: brokers expect `not_ready` for NotReady.
         """
         return self._run(
             self._admin.list_groups(states=states, types=types, protocol_types=protocol_types, timeout_ms=timeout_ms)
@@ -585,7 +585,7 @@ class SyncAdmin(Blocking):
 
         A timestamp later than every record's gives offset −1. Moved leaders are followed; a partition that stays
         without a leader fails with LeaderNotAvailable after 5 s, an unknown one with UnknownTopicOrPartition after
-        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
+        1 s. `read_committed`: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
         support.
         """
         return self._run(self._admin.list_offsets(specs, read_committed=read_committed, timeout_ms=timeout_ms))
@@ -594,9 +594,9 @@ class SyncAdmin(Blocking):
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
     ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
         """The start offsets and lags of share groups in their partitions. None as a group's partitions: all that the
-        group has ever subscribed to. ``None`` in the inner ``done``: the group has no start offset in the partition,
+        group has ever subscribed to. `None` in the inner `done`: the group has no start offset in the partition,
         because no member has fetched it yet or the group does not read it. A partition that the broker refused is in
-        the inner ``failed``. A group that doesn't exist has no offsets.
+        the inner `failed`. A group that doesn't exist has no offsets.
         """
         return self._run(self._admin.list_share_group_offsets(groups, timeout_ms=timeout_ms))
 
@@ -613,10 +613,10 @@ class SyncAdmin(Blocking):
         transactional_id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> TransactionListings:
-        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: any.
-        ``min_duration_ms``: only transactions open for longer (Kafka 3.8). ``transactional_id_pattern``: a regular
+        """The transactional ids of all brokers (KIP-664). Empty `states` or `producer_ids`: any.
+        `min_duration_ms`: only transactions open for longer (Kafka 3.8). `transactional_id_pattern`: a regular
         expression that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A
-        broker that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or too old for a
+        broker that fails is in `failed` of the result: UnsupportedVersion when it is older than 3.0, or too old for a
         filter.
         """
         return self._run(
@@ -637,17 +637,17 @@ class SyncAdmin(Blocking):
         max_bytes: int | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[TopicPartition, None]:
-        """Read partitions from a range's first offset up to its second, exclusive (Fetch). ``take`` is called with each
+        """Read partitions from a range's first offset up to its second, exclusive (Fetch). `take` is called with each
         piece: batches, the last one possibly incomplete, also some outside the range, also aborted transactions and
-        markers. It returns the offset after the last whole batch. ``max_bytes``: size of a piece, unless a batch is
-        larger; default: 1 MiB. Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
+        markers. It returns the offset after the last whole batch. `max_bytes`: size of a piece, unless a batch is
+        larger; default: 1 MiB. Fails per partition, as `record_timestamps`. `timeout_ms` is for each piece.
         """
         return self._run(self._admin.read_logs(ranges, take, max_bytes=max_bytes, timeout_ms=timeout_ms))
 
     def record_timestamps(
         self, positions: Iterable[Position], *, timeout_ms: int | None = None
     ) -> Batch[Position, int | None]:
-        """Timestamps in ms of the records that ``first_records`` finds, with its failures.
+        """Timestamps in ms of the records that `first_records` finds, with its failures.
 
         None: there is no such record. A record without a timestamp has −1.
         """
@@ -661,9 +661,9 @@ class SyncAdmin(Blocking):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Remove members from their group: the given ones, or with ``ALL`` all members.
+        """Remove members from their group: the given ones, or with `ALL` all members.
 
-        ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
+        `reason` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
         """
         return self._run(self._admin.remove_members(group_id, members, reason=reason, timeout_ms=timeout_ms))

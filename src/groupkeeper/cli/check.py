@@ -1,4 +1,4 @@
-"""``groupkeeper check``: whether groups keep limits, for cron and CI: an exit status, and rows of broken limits."""
+"""`groupkeeper check`: whether groups keep limits, for cron and CI: an exit status, and rows of broken limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper context …``: clusters under names."""
+"""`groupkeeper context …`: clusters under names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper __complete_tool NAME WORD…``: candidates for the last word of a drop-in's command line.
+"""`groupkeeper __complete_tool NAME WORD…`: candidates for the last word of a drop-in's command line.
 
 The shells' completion scripts call this for the commands with the names of official tools. Without a --bootstrap-server
 among the words no cluster is contacted, as these commands have no contexts.

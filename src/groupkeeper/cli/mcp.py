@@ -1,4 +1,4 @@
-"""``groupkeeper mcp``: groups and plans as tools of the Model Context Protocol, by standard input or by HTTP."""
+"""`groupkeeper mcp`: groups and plans as tools of the Model Context Protocol, by standard input or by HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper serve``: watches clusters, and serves metrics and pages, until a signal ends it."""
+"""`groupkeeper serve`: watches clusters, and serves metrics and pages, until a signal ends it."""
 
 from __future__ import annotations
 

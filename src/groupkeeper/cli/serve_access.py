@@ -1,4 +1,4 @@
-"""The arguments about who may see and change what in ``groupkeeper serve``."""
+"""The arguments about who may see and change what in `groupkeeper serve`."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def admission_of(
     *,
     is_local: bool,
 ) -> PageAccess:
-    """Users, roles and changes as the options configure them. ``openers``, ``tell`` and ``ways``: see Desk.
-    ``is_local``: only this machine reaches the server.
+    """Users, roles and changes as the options configure them. `openers`, `tell` and `ways`: see Desk.
+    `is_local`: only this machine reaches the server.
 
     Raises UsageMistake.
     """
@@ -166,14 +166,14 @@ def _tokens(options: Namespace) -> tuple[PageTokens | None, str]:
 
 
 def tokens_of(options: Namespace) -> PageTokens:
-    """The tokens in the file of ``--token-file``. Raises UsageMistake."""
+    """The tokens in the file of `--token-file`. Raises UsageMistake."""
     from groupkeeper.web.access.people import read_tokens
 
     return read_file("--token-file", options.token_file, read_tokens)
 
 
 def roles_of(options: Namespace, *, changes: bool) -> Roles:
-    """The roles in the file of ``--roles``; without it everybody may do everything. ``changes``: whether something can
+    """The roles in the file of `--roles`; without it everybody may do everything. `changes`: whether something can
     be changed at all. Raises UsageMistake.
     """
     from groupkeeper.web.access.roles import Roles, read_grants

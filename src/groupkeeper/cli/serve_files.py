@@ -1,4 +1,4 @@
-"""The files of ``groupkeeper serve`` for rules, tokens and roles: read at the start, and again when they change."""
+"""The files of `groupkeeper serve` for rules, tokens and roles: read at the start, and again when they change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def read_file(option: str, path: str, read: Callable[[str], T]) -> T:
-    """Reads the file of an option by ``read``. Raises UsageMistake."""
+    """Reads the file of an option by `read`. Raises UsageMistake."""
     try:
         return read(path)
     except OSError as problem:
@@ -28,7 +28,7 @@ def read_file(option: str, path: str, read: Callable[[str], T]) -> T:
 
 
 class ServedFile(NamedTuple):
-    """A file. ``take`` reads and applies it; raises UsageMistake, and changes nothing then."""
+    """A file. `take` reads and applies it; raises UsageMistake, and changes nothing then."""
 
     path: str
     take: Callable[[], None]

@@ -1,4 +1,4 @@
-"""The work of ``groupkeeper serve`` on each snapshot, beside serving it."""
+"""The work of `groupkeeper serve` on each snapshot, beside serving it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ServeWatch:
     def __init__(
         self, archive: Archive, rules: Rules, kept: Mapping[str, str], ways: Ways, record: ChangeRecord | None = None
     ) -> None:
-        """``kept``: the texts of KEPT before a restart. ``ways``: to the clusters, for commands. ``record``: of the
+        """`kept`: the texts of KEPT before a restart. `ways`: to the clusters, for commands. `record`: of the
         journal, where there is one.
         """
         self._archive = archive

@@ -9,7 +9,7 @@ from groupkeeper.client.addresses import Address
 
 
 def listen(host: str, port: int, way_out: str = "--host or --port") -> socket.socket:
-    """A socket that listens. ``way_out``: the options that name another address. Raises OSError with a text that names
+    """A socket that listens. `way_out`: the options that name another address. Raises OSError with a text that names
     the address.
     """
     try:

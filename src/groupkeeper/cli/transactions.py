@@ -1,4 +1,4 @@
-"""``groupkeeper transactions …``: open transactions, offsets held back, and the abort of one that does not end."""
+"""`groupkeeper transactions …`: open transactions, offsets held back, and the abort of one that does not end."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Failure = KafkaError | ClientError
 
 
 class Batch(Generic[K, V]):
-    """The outcome of a call on many keys: every key is either in ``done`` or in ``failed``, never lost."""
+    """The outcome of a call on many keys: every key is either in `done` or in `failed`, never lost."""
 
     __slots__ = ("done", "failed")
 
@@ -59,7 +59,7 @@ async def or_failed(call: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K,
 
 
 def batch_of(wanted: Iterable[K], answers: Mapping[K, V | Failure], missing: str) -> Batch[K, V]:
-    """The results of the requested keys. A key without one fails with ``missing``, a text with ``{}`` for the key."""
+    """The results of the requested keys. A key without one fails with `missing`, a text with `{}` for the key."""
     batch: Batch[K, V] = Batch()
     for key in wanted:
         if key not in answers:

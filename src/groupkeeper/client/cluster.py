@@ -25,8 +25,8 @@ _HEAD_START_S = 0.5
 class Cluster:
     """Cached metadata of a cluster, and the connections to its brokers.
 
-    ``leaders`` maps (topic, partition) to the leader's node id, ``coordinators`` group ids and
-    ``transaction_coordinators`` transactional ids to the coordinator's; ``classic_groups`` has the groups listed as
+    `leaders` maps (topic, partition) to the leader's node id, `coordinators` group ids and
+    `transaction_coordinators` transactional ids to the coordinator's; `classic_groups` has the groups listed as
     classic. All are caches and may be stale; the broker then replies with an error, and the entry is looked up again.
     """
 
@@ -125,7 +125,7 @@ class Cluster:
         return None if node is None else self.peer(node)
 
     async def ask_any(self, answer_type: type[A], request: Request, deadline: Deadline) -> A:
-        """Send a request to any broker; to another one after a failure, until the deadline. Raises as ``Peer.ask``."""
+        """Send a request to any broker; to another one after a failure, until the deadline. Raises as `Peer.ask`."""
         backoff = self.backoff()
         last: errors.ClientError | None = None
         while True:

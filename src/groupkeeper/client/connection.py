@@ -131,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
             raise failure from error
 
     async def exchange(self, request: RootMessage, version: int, timeout_s: float) -> bytes:
-        """As ``ask``, but returns the undecoded frame: response header and body."""
+        """As `ask`, but returns the undecoded frame: response header and body."""
         answer = self._send(request, version)
         # Not asyncio.timeout, which costs as much as writing the request.
         expiry = asyncio.get_running_loop().call_later(timeout_s, self._expire, answer, timeout_s)
@@ -161,11 +161,11 @@ class Connection(asyncio.BufferedProtocol):
             self._token = None
 
     def abort(self, reason: Exception | None = None) -> None:
-        """Drop the connection at once; requests that wait for answers fail with ``reason``."""
+        """Drop the connection at once; requests that wait for answers fail with `reason`."""
         self._fail(reason or errors.ClientClosed(f"{self.address}: the client was closed"))
 
     async def wait_closed(self) -> None:
-        """Wait until the socket is gone, after ``abort``."""
+        """Wait until the socket is gone, after `abort`."""
         if self._transport is not None:
             await asyncio.shield(self._closed)
 

@@ -8,7 +8,7 @@ from groupkeeper.client.errors import CallTimedOut
 
 
 class Deadline:
-    """The time by which a call must end. ``name``: the call's, for the text of the timeout."""
+    """The time by which a call must end. `name`: the call's, for the text of the timeout."""
 
     __slots__ = ("_loop", "at", "name", "started", "timeout_ms")
 
@@ -36,7 +36,7 @@ class Deadline:
         return self._loop.time() >= self.at
 
     def timed_out(self, last: BaseException | None) -> CallTimedOut:
-        """The error for a call that ran out of time; ``last``: the failure that was retried last, None if none was."""
+        """The error for a call that ran out of time; `last`: the failure that was retried last, None if none was."""
         while isinstance(last, CallTimedOut) and last.__cause__ is not None:
             last = last.__cause__
         reason = "no reply" if last is None else f"last: {last or type(last).__name__}"

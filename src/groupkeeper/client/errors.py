@@ -1,4 +1,4 @@
-"""Errors of the client itself. An error code in a broker's response is a ``protocol.errors.KafkaError`` instead."""
+"""Errors of the client itself. An error code in a broker's response is a `protocol.errors.KafkaError` instead."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class UnresolvableName(ConnectionFailed):
 
 
 class BrokersNotFound(ClientError):
-    """The brokers to send the request to could not be determined: ``__cause__`` is the reason."""
+    """The brokers to send the request to could not be determined: `__cause__` is the reason."""
 
 
 class CallTimedOut(ClientError):
-    """Within the call's timeout came no answer, or only retriable errors. ``__cause__`` is the last failure."""
+    """Within the call's timeout came no answer, or only retriable errors. `__cause__` is the last failure."""
 
 
 class ClientClosed(ClientError):
@@ -78,7 +78,7 @@ class UnsupportedSecurity(ClientError):
 class AuthenticationFailed(ClientError):
     """The broker or the client rejected the other's identity. Never retried.
 
-    ``refusal`` is the broker's error (a ``KafkaError``), None when authentication failed before the broker replied.
+    `refusal` is the broker's error (a `KafkaError`), None when authentication failed before the broker replied.
     """
 
     def __init__(self, text: str, refusal: Exception | None = None) -> None:

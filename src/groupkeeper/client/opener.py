@@ -16,7 +16,7 @@ DIAGNOSIS_S = 2.0
 
 
 async def open_connection(address: Address, settings: Settings, security: Security, timeout_s: float) -> Connection:
-    """Connect to the first of the host's addresses that accepts, within ``timeout_s`` altogether.
+    """Connect to the first of the host's addresses that accepts, within `timeout_s` altogether.
 
     Raises UnresolvableName, ConnectionFailed, TlsFailed. Sends no request: the caller sends ApiVersions, then
     authenticates.

@@ -39,8 +39,8 @@ log.addHandler(logging.NullHandler())  # no output by default: errors have the s
 class Peer:
     """One broker. Connections are opened when they are needed and shared by concurrent requests.
 
-    ``failures`` counts the failed attempts since the last answer. ``node`` is the broker's node in the cluster; None
-    for a bootstrap server whose broker is not known yet. ``is_advertised``: the address comes from the cluster, not
+    `failures` counts the failed attempts since the last answer. `node` is the broker's node in the cluster; None
+    for a bootstrap server whose broker is not known yet. `is_advertised`: the address comes from the cluster, not
     from the user.
     """
 
@@ -79,7 +79,7 @@ class Peer:
         return any(connection.is_open for connection in self._connections)
 
     async def open(self, deadline: Deadline) -> None:
-        """Open a connection if there is none. Raises as ``ask`` does."""
+        """Open a connection if there is none. Raises as `ask` does."""
         await self._connection(deadline)
 
     def _explained(self, failure: ConnectionFailed) -> ConnectionFailed:
@@ -91,7 +91,7 @@ class Peer:
         """Send a request in the highest version that both sides support, and wait for the answer.
 
         The wait ends with request.timeout.ms or the deadline, whichever comes first. Raises ConnectionFailed,
-        CallTimedOut, UnexpectedAnswer, UnsupportedVersion, and errors of ``request(version)``.
+        CallTimedOut, UnexpectedAnswer, UnsupportedVersion, and errors of `request(version)`.
         """
         try:
             connection = await self._connection(deadline)
@@ -125,7 +125,7 @@ class Peer:
         return answer
 
     async def close(self, reason: ClientError | None = None) -> None:
-        """Drop all connections and wait until their sockets are gone; calls fail with ``reason``, or ClientClosed."""
+        """Drop all connections and wait until their sockets are gone; calls fail with `reason`, or ClientClosed."""
         self._closed_because = reason or ClientClosed(f"{self.address}: the client was closed")
         opening = list(self._opening)
         for task in opening:

@@ -44,7 +44,7 @@ class Located(Generic[K]):
 
 
 class Retries(NamedTuple):
-    """Retriable error codes: retried at the ``same_broker``, or ``after_lookup`` of the broker."""
+    """Retriable error codes: retried at the `same_broker`, or `after_lookup` of the broker."""
 
     same_broker: frozenset[int] = frozenset({COORDINATOR_LOAD_IN_PROGRESS})
     after_lookup: frozenset[int] = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
@@ -73,7 +73,7 @@ class Routed(Generic[K, V]):
         retries: Retries = COORDINATOR_RETRIES,
         should_stop_retrying: Callable[[Failure, float], bool] | None = None,
     ) -> None:
-        """``should_stop_retrying(failure, seconds since the start)``: whether to stop retrying a retriable failure."""
+        """`should_stop_retrying(failure, seconds since the start)`: whether to stop retrying a retriable failure."""
         self._cluster = cluster
         self._deadline = deadline
         self._locate = locate
@@ -193,7 +193,7 @@ class Routed(Generic[K, V]):
         self._batch.failed.update(failures)
 
     def _keep_retriable(self, causes: dict[K, Failure]) -> list[K]:
-        """The keys to retry; the others fail, as ``should_stop_retrying`` decides."""
+        """The keys to retry; the others fail, as `should_stop_retrying` decides."""
         if self._should_stop_retrying is None:
             return list(causes)
         elapsed_s = self._deadline.elapsed_s()

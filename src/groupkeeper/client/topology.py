@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic. Its text is Kafka's: ``orders-0``."""
+    """A partition of a topic. Its text is Kafka's: `orders-0`."""
 
     topic: str
     partition: int

@@ -81,7 +81,7 @@ class FiringAlert(NamedTuple):
 
 
 class _Alert:
-    """An alert that is pending (``fired_ms`` None) or fires. ``well_ms``: since when the limit is kept again."""
+    """An alert that is pending (`fired_ms` None) or fires. `well_ms`: since when the limit is kept again."""
 
     __slots__ = ("fired_ms", "sent_ms", "since_ms", "texts", "well_ms")
 
@@ -93,7 +93,7 @@ class _Alert:
         self.texts: tuple[str, ...] = ()
 
     def clamp(self, now_ms: int) -> None:
-        """Moves times after ``now_ms``, left from a clock that was set back, to it: nothing would end before them."""
+        """Moves times after `now_ms`, left from a clock that was set back, to it: nothing would end before them."""
         self.since_ms = min(self.since_ms, now_ms)
         self.fired_ms = None if self.fired_ms is None else min(self.fired_ms, now_ms)
         self.well_ms = None if self.well_ms is None else min(self.well_ms, now_ms)
@@ -104,7 +104,7 @@ class Alerts:
     """All alerts of all clusters."""
 
     def __init__(self, rules: Rules, kept: str = "", ways: Mapping[str, Way] = {}) -> None:
-        """``kept``: what ``state`` gave before a restart. ``ways``: to clusters, for commands."""
+        """`kept`: what `state` gave before a restart. `ways`: to clusters, for commands."""
         self._ways = ways
         self._alerts: dict[Key, _Alert] = {}
         self._rebalances: dict[tuple[str, str, str], deque[tuple[int, int]]] = {}
@@ -375,8 +375,8 @@ def helpful(
     key: Key, findings: Sequence[LimitFinding], ways: Ways, group: GroupView | None = None, at_ms: int = 0
 ) -> str:
     """The command that shows more or helps: the one on pages, unless the broken limit has its own. Lost records cannot
-    be read again: for them it moves the group to its logs' starts, where it is before these. ``group``: at the time
-    ``at_ms``.
+    be read again: for them it moves the group to its logs' starts, where it is before these. `group`: at the time
+    `at_ms`.
     """
     way = way_to(key.cluster, ways)
     if not key.group:

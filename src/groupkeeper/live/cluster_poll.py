@@ -41,8 +41,8 @@ _LOOK_S = 1.0
 
 
 class WantedGroups(NamedTuple):
-    """The selection of a collector. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: records
-    are read for their times. ``short_ms``: it does not matter whether records were aborted that have waited for less.
+    """The selection of a collector. `to_last_stable`: lag ends at the last stable offset. `reads_records`: records
+    are read for their times. `short_ms`: it does not matter whether records were aborted that have waited for less.
     """
 
     groups: Choice = ALL
@@ -104,7 +104,7 @@ async def poll(
     *,
     within_s: float,
 ) -> Polled:
-    """Polls the cluster. ``within_s``: the time limit of each of the two slow parts, which depend on one broker: asking
+    """Polls the cluster. `within_s`: the time limit of each of the two slow parts, which depend on one broker: asking
     for unlisted groups, and reading times of records.
 
     Raises the failure if nothing is known: no broker answers, or none lists its groups.
@@ -158,7 +158,7 @@ async def poll(
 async def look(
     admin: Admin, wanted: WantedGroups, say: Callable[[str], None], *, within_s: float, for_s: float = 0
 ) -> ClusterSnapshot:
-    """The groups now, or after following them for ``for_s``. Raises the failure if nothing is known of the cluster."""
+    """The groups now, or after following them for `for_s`. Raises the failure if nothing is known of the cluster."""
     following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=wanted.reads_records, short_ms=0)
     until = time.monotonic() + for_s
     try:
@@ -176,7 +176,7 @@ async def look(
 
 
 def _scope(wanted: WantedGroups, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:
-    """The groups that the selection leaves out, and options without a match. ``is_whole``: no broker is missing."""
+    """The groups that the selection leaves out, and options without a match. `is_whole`: no broker is missing."""
     left_out = tuple(group.group_id for group in listed if not wanted.groups.matches(group.group_id))
     unmatched = _unmatched("--group", wanted.groups, (group.group_id for group in listed)) if is_whole else []
     if wanted.topics and is_whole and not lag.failed:
@@ -190,7 +190,7 @@ def _unmatched(option: str, choice: Choice, names: Iterable[str]) -> list[str]:
 
 
 def unreached(before: ClusterSnapshot, failure: Failure, polls: Polls, seconds: float) -> ClusterSnapshot:
-    """The snapshot of a cluster after a failed poll, with the problem. ``before``: the one before."""
+    """The snapshot of a cluster after a failed poll, with the problem. `before`: the one before."""
     last = before if before.is_up else before.last
     return ClusterSnapshot(
         before.cluster, None, seconds, {}, (problem_of(failure),), polls, last=last, replaced=before.replaced

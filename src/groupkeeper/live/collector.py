@@ -18,7 +18,7 @@ from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
 
 _WAITING_SHARE = 0.25
-"""The fraction of the interval that a poll waits for its slow parts: see ``poll``."""
+"""The fraction of the interval that a poll waits for its slow parts: see `poll`."""
 
 _LEAST_PAUSE_SHARE = 0.1
 """The fraction of the interval for the pause after a poll that takes longer than the interval."""
@@ -35,14 +35,14 @@ class Told(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The times of polls. ``interval_s`` is between the beginnings of two polls."""
+    """The times of polls. `interval_s` is between the beginnings of two polls."""
 
     interval_s: float = 15.0
     wanted: WantedGroups = WantedGroups()
 
 
 class Collector:
-    """Polls one cluster. ``open_admin`` makes a client that isn't connected yet.
+    """Polls one cluster. `open_admin` makes a client that isn't connected yet.
 
     Attributes:
         snapshot: the result of the last poll; complete, and never changed.
@@ -74,7 +74,7 @@ class Collector:
         self._waits.short_ms = short_ms
 
     async def poll(self, show: Tell | None = None) -> ClusterSnapshot:
-        """Poll the cluster now. If that fails, the snapshot has the problem. ``show`` gets the snapshot before it is
+        """Poll the cluster now. If that fails, the snapshot has the problem. `show` gets the snapshot before it is
         written to the history.
         """
         if self._following is None:

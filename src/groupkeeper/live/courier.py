@@ -92,7 +92,7 @@ class Courier:
     def __init__(
         self, webhooks: Mapping[str, Webhook], tell: Callable[[str], None], rules: Collection[str] = (), kept: str = ""
     ) -> None:
-        """``tell`` is called with failures. ``rules``: the names of all rules. ``kept``: `state` before a restart."""
+        """`tell` is called with failures. `rules`: the names of all rules. `kept`: `state` before a restart."""
         self._webhooks = webhooks
         self._tell = tell
         self._began_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
@@ -130,7 +130,7 @@ class Courier:
             self.changed.set()
 
     async def run(self, *, is_kept: bool) -> None:
-        """Sends notices until it is cancelled, even without webhooks; then ends requests under way. ``is_kept``:
+        """Sends notices until it is cancelled, even without webhooks; then ends requests under way. `is_kept`:
         waiting notices are sent after a restart; otherwise each is tried once more.
 
         Raises errors of requests: these are bugs of ours, as failures of webhooks are results.

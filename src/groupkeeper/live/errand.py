@@ -18,7 +18,7 @@ class Errand(Generic[Result]):
         self._task: asyncio.Task[Result] | None = None
 
     async def result(self, begin: Callable[[], Coroutine[Any, Any, Result]], within_s: float) -> Result | None:
-        """Waits for the work of an earlier call, then for new work, together for at most ``within_s``.
+        """Waits for the work of an earlier call, then for new work, together for at most `within_s`.
 
         Returns the latest result; None: nothing has ended yet. Raises the work's exceptions.
         """

@@ -1,6 +1,6 @@
 """The history of collectors' results, in one SQLite file: bounded, and durable across a restart or a kill.
 
-A group gets a row when its values differ from its previous row, at most one for each ``step_ms``. So a row holds until
+A group gets a row when its values differ from its previous row, at most one for each `step_ms`. So a row holds until
 the next one. Each poll is written in one transaction, whole or not at all.
 """
 
@@ -46,7 +46,7 @@ CREATE INDEX changes_of_group ON changes (of_group, at_ms);
 CREATE TABLE polls (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, cluster TEXT NOT NULL, problem TEXT);
 CREATE TABLE kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
-"""A cluster has the label ``name`` since ``since_ms``, and the cluster with the id ``instead_of`` had it before."""
+"""A cluster has the label `name` since `since_ms`, and the cluster with the id `instead_of` had it before."""
 
 
 def version_of(file: sqlite3.Connection) -> int:
@@ -81,7 +81,7 @@ class HistoryFailed(Exception):
 
 
 class Bounds(NamedTuple):
-    """The bounds of the history: the number of rows of each kind, and their age. ``step_ms``: see the module."""
+    """The bounds of the history: the number of rows of each kind, and their age. `step_ms`: see the module."""
 
     rows: int = 2_000_000
     age_ms: int = 7 * 24 * 3600 * 1000
@@ -110,7 +110,7 @@ class GroupSample(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """A change of a group as it was noted; see ``operations.watch.WatchedChange``."""
+    """A change of a group as it was noted; see `operations.watch.WatchedChange`."""
 
     at_ms: int
     what: str
@@ -154,7 +154,7 @@ class History:
     def __init__(
         self, path: str | os.PathLike[str], bounds: Bounds = BOUNDS, *, steady_ms: Callable[[], int] = _steady_ms
     ) -> None:
-        """Opens or creates the file. A file that isn't a history, or is damaged, is not changed. ``steady_ms``: a clock
+        """Opens or creates the file. A file that isn't a history, or is damaged, is not changed. `steady_ms`: a clock
         that is never set.
         """
         self.path = Path(path)
@@ -213,7 +213,7 @@ class History:
             self._lock = -1
 
     def add(self, snapshot: ClusterSnapshot, changes: Iterable[WatchedChange], at_ms: int) -> None:
-        """Stores the result of a poll that began or measured at ``at_ms``, and prunes rows beyond the bounds."""
+        """Stores the result of a poll that began or measured at `at_ms`, and prunes rows beyond the bounds."""
         problem = snapshot.problems[0].message[:_LONGEST_TEXT] if snapshot.problems else None
         last: dict[int, GroupSample] = {}
         gone: list[tuple[int, str]] = []
@@ -456,7 +456,7 @@ class History:
 
     @contextmanager
     def _telling(self, way_out: str = "") -> Iterator[None]:
-        """Raises SQLite's and file errors as HistoryFailed. ``way_out``: a hint for the user who chose the file."""
+        """Raises SQLite's and file errors as HistoryFailed. `way_out`: a hint for the user who chose the file."""
         try:
             yield
         except sqlite3.Error as problem:

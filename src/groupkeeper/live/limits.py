@@ -65,7 +65,7 @@ class LimitFinding(NamedTuple):
 def judge(
     snapshot: ClusterSnapshot, limits: GroupLimits, group_ids: Iterable[str] | None = None
 ) -> Iterator[LimitFinding]:
-    """A finding for each limit of each group; ``group_ids`` None: of all groups of the snapshot, ordered by id."""
+    """A finding for each limit of each group; `group_ids` None: of all groups of the snapshot, ordered by id."""
     for group_id in sorted(snapshot.groups) if group_ids is None else group_ids:
         yield from judge_group(snapshot.groups[group_id], limits, snapshot.at_ms)
 

@@ -16,9 +16,9 @@ TIMEOUT_S = 5.0
 
 
 def send_mail(url: str, message: EmailMessage) -> Failure | None:
-    """Sends the message by the server of ``smtp://[USER:PASSWORD@]HOST[:PORT]``. None: the server took it.
+    """Sends the message by the server of `smtp://[USER:PASSWORD@]HOST[:PORT]`. None: the server took it.
 
-    ``smtps`` begins with TLS, ``smtp`` switches to it if the server offers it. A password is sent by TLS only.
+    `smtps` begins with TLS, `smtp` switches to it if the server offers it. A password is sent by TLS only.
     """
     try:
         parts = urlsplit(url)

@@ -27,13 +27,13 @@ class Wait(NamedTuple):
     lag_ms: int | None
     """Since the record's own timestamp, or since a poll saw it if that is earlier; never negative; None: unknown."""
     is_estimated: bool = False
-    """Whether ``lag_ms`` comes from the log ends of earlier polls."""
+    """Whether `lag_ms` comes from the log ends of earlier polls."""
     margin_ms: int | None = None
-    """Until the topic's ``retention.ms`` lets the record be removed, negative when overdue; None: nothing waits, the
+    """Until the topic's `retention.ms` lets the record be removed, negative when overdue; None: nothing waits, the
     topic has no time retention, or it is unknown.
     """
     is_margin_known: bool = True
-    """False: ``margin_ms`` is unknown."""
+    """False: `margin_ms` is unknown."""
     is_waiting: bool = True
     """Whether a record is known to wait, which a time lag of 0 does not tell."""
     held_at: int | None = None
@@ -48,8 +48,8 @@ NOTHING_WAITS = Wait(0, is_waiting=False)
 class WaitSum(NamedTuple):
     """The longest wait of several partitions, and the shortest margin.
 
-    ``lag_ms``: a lower bound if some waits are unknown; None: all are unknown, or nothing waits in the partitions with
-    known waits. ``waiting``, ``estimated`` and ``unknown`` are numbers of partitions: where a record waits, where its
+    `lag_ms`: a lower bound if some waits are unknown; None: all are unknown, or nothing waits in the partitions with
+    known waits. `waiting`, `estimated` and `unknown` are numbers of partitions: where a record waits, where its
     time is estimated, where it is unknown whether one waits or since when. Partitions without a commit have no lag, and
     aren't counted.
     """
@@ -69,9 +69,9 @@ class Stood(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """A group's partitions of one topic together. ``assigned``: the number of members with such partitions.
+    """A group's partitions of one topic together. `assigned`: the number of members with such partitions.
 
-    ``progress_ms``: time of the first poll that found the current commit; None: nothing is committed, or unknown.
+    `progress_ms`: time of the first poll that found the current commit; None: nothing is committed, or unknown.
     """
 
     lag: LagSum
@@ -89,19 +89,19 @@ class GroupView(NamedTuple):
     group_state: GroupState | None
     """None: not known."""
     description: AnyGroup | None
-    """None: it can't be described, for a reason in ``problems``, or the view is from the history."""
+    """None: it can't be described, for a reason in `problems`, or the view is from the history."""
     streams: StreamsGroupDescription | None
     """The description of a streams group; None: of another type, or unknown."""
     rows: Sequence[PartitionLag]
     """In order of topics and partitions."""
     waits: Sequence[Wait]
-    """Those of ``rows``, in the same order."""
+    """Those of `rows`, in the same order."""
     topics: Mapping[str, TopicView]
     """Sums of the rows by topic."""
     lag: LagSum
     """The sum of all rows."""
     wait: WaitSum
-    """The sum of all ``waits``."""
+    """The sum of all `waits`."""
     rebalances: int
     """Since the collector began: new epochs; of a classic group, polls with a new round, members or assignments."""
     committed: int | None
@@ -122,7 +122,7 @@ class GroupView(NamedTuple):
     usual_gap_ms: int | None = None
     """The group's usual time between commits, if it is long; None: not known, or short."""
     rebalances_lately: int = 0
-    """Those of ``rebalances`` within the last 10 minutes."""
+    """Those of `rebalances` within the last 10 minutes."""
     dead_letters: DeadLetterQueue | None = None
     """The queue of a share group; None: it has none, or that is not known."""
     is_old: bool = False
@@ -155,8 +155,8 @@ class Polls(NamedTuple):
 class Scope(NamedTuple):
     """What the selection of groups and topics leaves out of a cluster.
 
-    ``left_out``: the groups, by name. ``unmatched``: options whose names match no group, or no topic of the groups.
-    ``are_topics_chosen``: whether the groups may have other topics. ``hides_topics``: whether they may have topics that
+    `left_out`: the groups, by name. `unmatched`: options whose names match no group, or no topic of the groups.
+    `are_topics_chosen`: whether the groups may have other topics. `hides_topics`: whether they may have topics that
     the client may not describe, which brokers silently leave out.
     """
 
@@ -167,7 +167,7 @@ class Scope(NamedTuple):
 
 
 class OtherCluster(NamedTuple):
-    """An earlier cluster: the one with the id ``before`` had the name until then."""
+    """An earlier cluster: the one with the id `before` had the name until then."""
 
     before: str
     since_ms: int
@@ -178,7 +178,7 @@ class ClusterSnapshot(NamedTuple):
 
     cluster: str
     measured_ms: int | None
-    """When all log ends were requested, after all other requests; None: not polled, so that ``groups`` is empty."""
+    """When all log ends were requested, after all other requests; None: not polled, so that `groups` is empty."""
     seconds: float
     """How long the poll took."""
     groups: Mapping[str, GroupView]

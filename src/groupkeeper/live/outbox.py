@@ -33,8 +33,8 @@ _OUTCOMES = ("sent", "failed", "dropped", "superseded")
 
 
 class Failure(NamedTuple):
-    """A failed request. ``reason``: one of a few, for counting. ``is_final``: the notice will never be taken.
-    ``may_be_taken``: it may have been, the answer is not certain. ``retry_after_ms``: the pause that the answer asked
+    """A failed request. `reason`: one of a few, for counting. `is_final`: the notice will never be taken.
+    `may_be_taken`: it may have been, the answer is not certain. `retry_after_ms`: the pause that the answer asked
     for.
     """
 
@@ -46,8 +46,8 @@ class Failure(NamedTuple):
 
 
 class _Waiting:
-    """The notices of one alert, in order. ``has``: the receiver knows that the alert fires; ``may_have``: perhaps it
-    does. ``since_ms``: when the first notice came; ``failures``: the first notice's failures in a row.
+    """The notices of one alert, in order. `has`: the receiver knows that the alert fires; `may_have`: perhaps it
+    does. `since_ms`: when the first notice came; `failures`: the first notice's failures in a row.
     """
 
     __slots__ = ("due_ms", "failures", "has", "is_under_way", "may_have", "notices", "since_ms")
@@ -121,7 +121,7 @@ class Outbox:
     """
 
     def __init__(self, kept: Mapping[str, Any] | None = None, now_ms: int = 0) -> None:
-        """``kept``: `state` before a restart."""
+        """`kept`: `state` before a restart."""
         self.counts: Counter[str] = Counter(dict.fromkeys(_OUTCOMES, 0))
         self.failures: Counter[str] = Counter()
         self.retries = 0
@@ -196,7 +196,7 @@ class Outbox:
                 del self._missed[next(iter(self._missed))]
 
     def next(self, now_ms: int) -> Notice | None:
-        """A notice to send now, if there is one; ``succeeded`` or ``failed`` must follow."""
+        """A notice to send now, if there is one; `succeeded` or `failed` must follow."""
         if self._under_way >= self._most or now_ms < self._hold_ms:
             return None
         due = [(each.failures, each.due_ms, key) for key, each in self._ready() if each.due_ms <= now_ms]
@@ -217,7 +217,7 @@ class Outbox:
         return ((key, each) for key, each in self._waiting.items() if not each.is_under_way)
 
     def pause_ms(self, now_ms: int) -> int | None:
-        """The time until ``next`` may have a notice without another call; None: never."""
+        """The time until `next` may have a notice without another call; None: never."""
         due_ms = min((each.due_ms for _, each in self._ready()), default=None)
         if due_ms is None or self._under_way >= self._most:
             return None

@@ -52,7 +52,7 @@ class Pauses(NamedTuple):
 
 
 class KnownGroup(NamedTuple):
-    """The last known progress of a group, from the history: see ``GroupView``. ``has_moved``: it was seen to move."""
+    """The last known progress of a group, from the history: see `GroupView`. `has_moved`: it was seen to move."""
 
     committed: int
     progress_ms: int | None
@@ -75,14 +75,14 @@ class Followed(NamedTuple):
     """The last known one; None: there is none yet."""
     rebalances: int = 0
     lag: int | None = None
-    """At ``at_ms``; None: partly unknown, or nothing is committed."""
+    """At `at_ms`; None: partly unknown, or nothing is committed."""
     at_ms: int = 0
     lag_change_per_s: float | None = None
     """None: not known."""
     produced_per_s: float | None = None
     """Records written, over the same polls; None: not known."""
     rows: Sequence[PartitionLag] = ()
-    """At ``at_ms``; empty: they are not known."""
+    """At `at_ms`; empty: they are not known."""
     standing: tuple[GroupStanding, ...] = ()
     """By topic with commits, in order; a topic that can't be read now keeps its value."""
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
@@ -91,27 +91,27 @@ class Followed(NamedTuple):
     rebalanced_ms: tuple[int, ...] = ()
     """The times of the latest rebalances."""
     first_ms: int | None = None
-    """A ``progress_ms`` that shows no commit; 0: there is none; None: before the first poll."""
+    """A `progress_ms` that shows no commit; 0: there is none; None: before the first poll."""
 
     @property
     def lately(self) -> int:
-        """Rebalances within the last 10 minutes, at most ``MOST_REBALANCES``."""
+        """Rebalances within the last 10 minutes, at most `MOST_REBALANCES`."""
         return sum(self.at_ms - each < REBALANCES_MS for each in self.rebalanced_ms)
 
     @property
     def trend(self) -> Trend | None:
-        """See ``GroupView``."""
+        """See `GroupView`."""
         change, produced = self.lag_change_per_s, self.produced_per_s
         return None if change is None or produced is None else trend(produced, produced - change, self.lag or 0)
 
     @property
     def committed(self) -> int | None:
-        """See ``GroupView``."""
+        """See `GroupView`."""
         return sum(each.committed for each in self.standing) if self.standing else None
 
     @property
     def progress_ms(self) -> int | None:
-        """See ``GroupView``."""
+        """See `GroupView`."""
         return max((each.since_ms for each in self.standing), default=None)
 
 
@@ -192,7 +192,7 @@ class Following:
 
 
 def _standing(rows: Sequence[PartitionLag], before: tuple[GroupStanding, ...], at_ms: int) -> tuple[GroupStanding, ...]:
-    """The committed offsets by topic; ``at_ms`` for those that have changed."""
+    """The committed offsets by topic; `at_ms` for those that have changed."""
     # After a clock was set back, an offset that has not moved has stood since now at the latest.
     known = {each.topic: each._replace(since_ms=min(each.since_ms, at_ms)) for each in before}
     found = []
@@ -217,14 +217,14 @@ def _is_as_known(standing: tuple[GroupStanding, ...], known: KnownGroup) -> bool
 
 
 def _first_ms(known: KnownGroup, since_ms: int) -> int:
-    """``Followed.first_ms`` after a restart: offsets other than the known ones are later commits."""
+    """`Followed.first_ms` after a restart: offsets other than the known ones are later commits."""
     return since_ms if not known.has_moved and known.progress_ms in (None, since_ms) else 0
 
 
 def _stood(
     rows: Sequence[PartitionLag], before: Mapping[TopicPartition, Stood], at_ms: int, new_ms: int
 ) -> dict[TopicPartition, Stood]:
-    """Partitions with records to read, with their commits; new ones have stood since ``new_ms``. In share groups, the
+    """Partitions with records to read, with their commits; new ones have stood since `new_ms`. In share groups, the
     start offset counts: records done ahead of it are not of the same instant as the log's end.
     """
     found = {}

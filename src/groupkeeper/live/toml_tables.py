@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def read_toml(path: str, read: Callable[[Mapping[str, Any]], T]) -> T:
-    """Reads a file with ``read``. Raises BadTable with the file's name, OSError."""
+    """Reads a file with `read`. Raises BadTable with the file's name, OSError."""
     with open(path, "rb") as file:
         try:
             return read(tomllib.load(file))
@@ -38,7 +38,7 @@ class TomlTable:
         self._known: list[str] = []
 
     def take(self, key: str, read: Callable[[Any], Any], *default: Any) -> Any:
-        """The value of a key, converted by ``read``; else the default. Raises BadTable."""
+        """The value of a key, converted by `read`; else the default. Raises BadTable."""
         self._known.append(key)
         if key not in self._left:
             if not default:
@@ -81,7 +81,7 @@ def as_names(value: Any) -> Names:
 
 
 def as_tables(value: Any) -> Sequence[Mapping[str, Any]]:
-    """A list of tables, ``[[table]]``."""
+    """A list of tables, `[[table]]`."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise ValueError("expected tables in double brackets")
     return value
@@ -93,7 +93,7 @@ def _ways(key: str) -> tuple[str, str, str]:
 
 
 def given_secret(table: TomlTable, key: str) -> dict[str, str]:
-    """The way in which a secret is given, for ``secret_of``; empty: it is not."""
+    """The way in which a secret is given, for `secret_of`; empty: it is not."""
     return {way: value for way in _ways(key) if (value := table.take(way, as_text, None)) is not None}
 
 

@@ -1,4 +1,4 @@
-"""Judges the groups of a snapshot by ``groupkeeper.rules.status``, with the facts that polls find.
+"""Judges the groups of a snapshot by `groupkeeper.rules.status`, with the facts that polls find.
 
 Polls see offsets, not commits: whether a group commits the same offset again, or was further before, is unknown.
 """
@@ -18,8 +18,8 @@ from groupkeeper.rules.urgency import SOON_MS, UrgencyFacts
 
 
 class Judged(NamedTuple):
-    """The status of a group. ``still_ms``: how long the commits have stood still at least, None: unknown. ``bad``: the
-    partitions that need someone, with their statuses. ``wait_ms``, ``stood_ms``: the longest wait among partitions with
+    """The status of a group. `still_ms`: how long the commits have stood still at least, None: unknown. `bad`: the
+    partitions that need someone, with their statuses. `wait_ms`, `stood_ms`: the longest wait among partitions with
     the group's status, and how long that partition's commit has stood; None also if the sums were enough.
     """
 
@@ -90,7 +90,7 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
 def worst_partition(
     group: GroupView, status: Status, statuses: Mapping[TopicPartition, tuple[Status, str]]
 ) -> tuple[TopicPartition, str] | None:
-    """The partition that gives the group its status, and why; None: none does. ``statuses``: of its partitions."""
+    """The partition that gives the group its status, and why; None: none does. `statuses`: of its partitions."""
     found = [each for each in statuses.items() if each[1][0] is status]
     waits = {TopicPartition(row.topic, row.partition): wait for row, wait in zip(group.rows, group.waits, strict=True)}
     found.sort(key=lambda each: waits[each[0]].lag_ms or 0)
@@ -98,7 +98,7 @@ def worst_partition(
 
 
 def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str | None:
-    """The reason of a group's status, as a phrase. ``worst``: from ``worst_partition``."""
+    """The reason of a group's status, as a phrase. `worst`: from `worst_partition`."""
     found = [] if worst is None else [f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"]
     lately = group.rebalances_lately
     if lately >= rules.REBALANCES:
@@ -116,7 +116,7 @@ def since_ms(group: GroupView, place: TopicPartition, now_ms: int) -> int | None
 
 
 def status_row(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> dict[str, str | None]:
-    """The status with its reason under the names of ``--output json``. ``is_first_look``: as in ``missing_facts``."""
+    """The status with its reason under the names of `--output json`. `is_first_look`: as in `missing_facts`."""
     status = judge_status(group, now_ms).status
     worst = worst_partition(group, status, partition_statuses(group, now_ms))
     return {
@@ -133,7 +133,7 @@ def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False)
 
 
 def may_be(group: GroupView, now_ms: int) -> str | None:
-    """As ``missing_facts``, in words for people, without what is true of each group that is behind: polls see no
+    """As `missing_facts`, in words for people, without what is true of each group that is behind: polls see no
     commits of the same offset, and a group without members has no readers.
     """
     left_out = {Status.STALLED} if group.members else {Status.STALLED, Status.ABANDONED}
@@ -160,7 +160,7 @@ def standing(group: GroupView) -> Iterator[int]:
 
 
 def _still_ms(group: GroupView, now_ms: int) -> int | None:
-    """The ``still_ms`` of ``Judged``."""
+    """The `still_ms` of `Judged`."""
     return None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
 
 

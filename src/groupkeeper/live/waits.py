@@ -39,7 +39,7 @@ class Holders:
         self._found: dict[TopicPartition, OpenTransaction] = {}
 
     async def ask(self, admin: Admin, held: Mapping[TopicPartition, int], at_ms: int) -> None:
-        """Asks about partitions. ``held``: their last stable offsets; answers about other partitions are forgotten."""
+        """Asks about partitions. `held`: their last stable offsets; answers about other partitions are forgotten."""
         self._asked = {place: asked for place, asked in self._asked.items() if held.get(place) == asked[0]}
         self._found = {place: one for place, one in self._found.items() if place in self._asked}
         due = [each for each in held if at_ms - self._asked.get(each, (0, 0))[1] >= _ASK_AGAIN_MS][:_MOST_ASKED]
@@ -60,7 +60,7 @@ class EndsSeen:
         self._points: dict[TopicPartition, tuple[array[int], array[int]]] = {}
 
     def note(self, topic_partition: TopicPartition, end: int, at_ms: int, *, is_new: bool = False) -> bool:
-        """Notes the log's end at a time. ``is_new``: the topic was created again. A log that has become shorter counts
+        """Notes the log's end at a time. `is_new`: the topic was created again. A log that has become shorter counts
         as new, too; returns whether the log is new.
         """
         ends, times = self._points.setdefault(topic_partition, (array("q"), array("q")))
@@ -121,13 +121,13 @@ class Waits:
     """The state about one cluster's records between polls; its size is bounded by the number of partitions."""
 
     def __init__(self, *, reads_records: bool = True, short_ms: int = SHORT_MS) -> None:
-        """``reads_records`` False: records are never read, and times are always interpolated."""
+        """`reads_records` False: records are never read, and times are always interpolated."""
         self._reads_records = reads_records
         self.short_ms = short_ms
         self._ends = EndsSeen()
         self._records: dict[Position, FirstRecord] = {}
         self._readable: dict[Position, FirstRecord] = {}
-        """The next committed record, if the record of ``_records`` is in a transaction."""
+        """The next committed record, if the record of `_records` is in a transaction."""
         self._clear_to: dict[Position, int] = {}
         """By position, the offset up to which there is nothing to read: markers, aborted records, gaps."""
         self._open: dict[Position, FirstRecord] = {}
@@ -145,8 +145,8 @@ class Waits:
     async def look(
         self, admin: Admin, rows_by_group: Rows, at_ms: int, topic_ids: Mapping[str, bytes] = {}, *, within_s: float
     ) -> None:
-        """Reads the records and settings for the waits at an instant. Waits for at most ``within_s``; a later look has
-        the rest. ``topic_ids``: the state of a topic with a new id is dropped.
+        """Reads the records and settings for the waits at an instant. Waits for at most `within_s`; a later look has
+        the rest. `topic_ids`: the state of a topic with a new id is dropped.
         """
         again = {topic for topic, its in topic_ids.items() if self._topic_ids.get(topic, its) != its}
         self._topic_ids = topic_ids
@@ -279,7 +279,7 @@ class Waits:
         return position._replace(offset=max(position.offset, self._clear_to.get(position, position.offset)))
 
     def _is_clear(self, position: Position, end: int) -> bool:
-        """Whether it is known that there is nothing to read up to ``end``."""
+        """Whether it is known that there is nothing to read up to `end`."""
         return self._clear_to.get(position, -1) >= end
 
     def _next_record(self, position: Position) -> FirstRecord | None:
@@ -287,7 +287,7 @@ class Waits:
         return self._readable.get(position) or self._open.get(position) or self._records.get(position)
 
     def read(self, row: PartitionLag) -> PartitionLag:
-        """The row; without a commit, ``has_records`` is set by what is known of the log."""
+        """The row; without a commit, `has_records` is set by what is known of the log."""
         if row.committed is not None:
             return row
         position, end = next_position(row), row.log_end_offset

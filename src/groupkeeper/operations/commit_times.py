@@ -23,7 +23,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class CommitTime(NamedTuple):
-    """A commit. ``time_ms``: since 1970; ``expires_ms``: its own expiry, None: the broker's retention applies."""
+    """A commit. `time_ms`: since 1970; `expires_ms`: its own expiry, None: the broker's retention applies."""
 
     offset: int
     time_ms: int
@@ -31,8 +31,8 @@ class CommitTime(NamedTuple):
 
 
 class CommitTimes(NamedTuple):
-    """``commits``: the current ones by group and partition. ``empty_ms``: since when classic groups have had no
-    members; other groups, and those that never had any, are missing. ``failed``: partitions of `__consumer_offsets`
+    """`commits`: the current ones by group and partition. `empty_ms`: since when classic groups have had no
+    members; other groups, and those that never had any, are missing. `failed`: partitions of `__consumer_offsets`
     that could not be read to their end: nothing is known of their groups.
     """
 
@@ -89,7 +89,7 @@ class OffsetsReader:
         self._pending: dict[tuple[TopicPartition, int], list[Record]] = {}
 
     def take(self, place: TopicPartition, records: bytes) -> int | None:
-        """Applies the records: the ``take`` of Admin.read_logs."""
+        """Applies the records: the `take` of Admin.read_logs."""
         behind = None
         try:
             for pos, header in iter_headers(records):

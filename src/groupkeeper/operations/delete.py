@@ -31,7 +31,7 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, NonEmptyGro
 class DeletedOffsets(NamedTuple):
     """The result for each partition; None: its offset is deleted. Topics that cannot be described are apart.
 
-    ``refused``: the failure of the whole request, which every partition then has too.
+    `refused`: the failure of the whole request, which every partition then has too.
     """
 
     partitions: dict[TopicPartition, Failure | None]
@@ -47,7 +47,7 @@ class DeletedOffsets(NamedTuple):
 async def delete_offsets(
     admin: Admin, group_id: str, arguments: Sequence[str], recorder: Recorder | None = None
 ) -> DeletedOffsets:
-    """Delete a group's committed offsets for topics, or ``topic:0,1,2``. Raises BadTopicArgument before anything else.
+    """Delete a group's committed offsets for topics, or `topic:0,1,2`. Raises BadTopicArgument before anything else.
 
     A whole topic that cannot be described isn't part of the request, and doesn't keep the others from it.
     """

@@ -27,8 +27,8 @@ from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
 class Places:
     """The rows of a table of offsets, by column, except columns of the group alone (offsets, epochs, lags).
 
-    A row is a partition with an offset of the group, or assigned to a member. ``members``: None for a partition without
-    a member; ``ends``: None for an unknown log end, with the reason in ``failures`` (no leader, no topic, no permission
+    A row is a partition with an offset of the group, or assigned to a member. `members`: None for a partition without
+    a member; `ends`: None for an unknown log end, with the reason in `failures` (no leader, no topic, no permission
     …). Groups without members share their places when they have offsets in the same partitions.
     """
 
@@ -47,7 +47,7 @@ class Places:
 class GroupOffsets(NamedTuple):
     """The offsets of a group, by column; a row for each of the places.
 
-    −1 as the protocol has it: nothing committed (``offsets``), not known (``epochs``). ``lags`` are None where either
+    −1 as the protocol has it: nothing committed (`offsets`), not known (`epochs`). `lags` are None where either
     end isn't known.
     """
 
@@ -93,7 +93,7 @@ async def describe_offsets(admin: Admin, group_ids: Sequence[str]) -> AsyncGener
     """Groups with their offsets, in parts: a bounded number of rows is held at a time.
 
     A part takes one description and one fetch per coordinator, side by side, and then one look at each log's end. A
-    group whose committed offsets are refused is in ``offsets.failed``; a partition whose log end isn't known has its
+    group whose committed offsets are refused is in `offsets.failed`; a partition whose log end isn't known has its
     row. Where a group cannot be described, its part has no offsets.
     """
     under_way: deque[asyncio.Task[DescribedOffsets]] = deque()

@@ -19,7 +19,7 @@ class OperationRefused(ClientError):
 
 
 class BadTopicArgument(OperationRefused):
-    """The text is neither ``topic`` nor ``topic:0,1,2``."""
+    """The text is neither `topic` nor `topic:0,1,2`."""
 
 
 class PartitionsMissing(OperationRefused):
@@ -74,7 +74,7 @@ class NothingCommitted(OperationRefused):
 class GroupIsActive(OperationRefused):
     """The group has members, which would continue from their own positions.
 
-    ``members``: the members to name in the text; without them, the text is Kafka's.
+    `members`: the members to name in the text; without them, the text is Kafka's.
     """
 
     def __init__(self, group_id: str, state: GroupState, members: Sequence[MemberDescription] = ()) -> None:
@@ -91,7 +91,7 @@ TOOLS = {GroupType.SHARE: "kafka-share-groups", GroupType.STREAMS: "kafka-stream
 
 
 class NotOfConsumers(OperationRefused):
-    """The group is a share group: no commit changes its start offsets; with ``deletes``: one of this type to delete."""
+    """The group is a share group: no commit changes its start offsets; with `deletes`: one of this type to delete."""
 
     def __init__(self, *, deletes: GroupType | None = None) -> None:
         tool = TOOLS[deletes or GroupType.SHARE]

@@ -76,9 +76,9 @@ class TopicMissing(ClientError):
 
 
 async def generate(admin: Admin, group_id: str, topics: Sequence[str] | None, timestamp_ms: int | None) -> Generated:
-    """A plan to move a group to a time, or one of its current offsets (``timestamp_ms`` None). Changes nothing.
+    """A plan to move a group to a time, or one of its current offsets (`timestamp_ms` None). Changes nothing.
 
-    ``topics`` None: all that the group consumes. Raises TopicMissing, the group's failure, and
+    `topics` None: all that the group consumes. Raises TopicMissing, the group's failure, and
     UnsupportedVersion where the brokers cannot find offsets by time.
     """
     groups = await _look(admin, group_id)
@@ -100,7 +100,7 @@ async def generate(admin: Admin, group_id: str, topics: Sequence[str] | None, ti
 
 
 async def examine(admin: Admin, plan: ResetPlan, groups: FoundGroups | None = None) -> ResetReport:
-    """Compares the entries of a plan with the cluster. ``groups``: the group's state, if it is already known."""
+    """Compares the entries of a plan with the cluster. `groups`: the group's state, if it is already known."""
     if groups is None:
         groups = await _look(admin, plan.group_id)
     logs = await look_at_logs(admin, plan.offsets)

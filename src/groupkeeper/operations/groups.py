@@ -29,8 +29,8 @@ G = TypeVar("G", ShareGroupDescription, StreamsGroupDescription)
 
 
 class DescribedGroups(NamedTuple):
-    """Groups by id. Members of streams groups have the partitions that their active tasks read; ``streams`` has these
-    groups' full descriptions. A group that a broker before 4.0 calls Dead is in ``done`` and in ``failed``.
+    """Groups by id. Members of streams groups have the partitions that their active tasks read; `streams` has these
+    groups' full descriptions. A group that a broker before 4.0 calls Dead is in `done` and in `failed`.
     """
 
     done: dict[str, AnyGroup]

@@ -1,6 +1,6 @@
 """The progress of groups: committed offsets, both ends of each log, and the lag, for many groups at a time.
 
-The views of the official tools are in ``describe``; here every partition has a status that explains its numbers.
+The views of the official tools are in `describe`; here every partition has a status that explains its numbers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PartitionLag(NamedTuple):
     topic: str
     partition: int
     committed: OffsetAndMetadata | None
-    """Of a share group the start offset. None: nothing is committed, or ``failure`` says why it is unknown."""
+    """Of a share group the start offset. None: nothing is committed, or `failure` says why it is unknown."""
     log_start_offset: int | None
     """None: unknown, as the next one."""
     log_end_offset: int | None
@@ -67,7 +67,7 @@ class PartitionLag(NamedTuple):
     flight or released. None: unknown, or nothing is committed.
     """
     lost: int | None
-    """How many offsets were removed unread, as the log starts after the commit; None: as for ``lag``."""
+    """How many offsets were removed unread, as the log starts after the commit; None: as for `lag`."""
     status: LagStatus
     member: AnyMember | None
     """None: not assigned, or to several members of a share group."""
@@ -123,10 +123,10 @@ class LagSum(NamedTuple):
     uncommitted: int | None
     """The known number of offsets in logs without a commit; None: unknown for all of these."""
     open_starts: int = 0
-    """Partitions without a commit that may have records: the clients' ``auto.offset.reset`` decides whether they wait.
+    """Partitions without a commit that may have records: the clients' `auto.offset.reset` decides whether they wait.
     """
     beyond: int = 0
-    """Those whose commit is past the log's end; there, too, ``auto.offset.reset`` decides how many records wait."""
+    """Those whose commit is past the log's end; there, too, `auto.offset.reset` decides how many records wait."""
 
     @property
     def is_least(self) -> bool:
@@ -143,9 +143,9 @@ class LagSum(NamedTuple):
 class GroupsLag(NamedTuple):
     """Groups by id, with their partitions by topic and number; and the failures of groups.
 
-    A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: all available data is included.
-    ``streams``: full descriptions of streams groups; in ``descriptions``, their members have the partitions that they
-    read. ``topic_ids``: by topic, if brokers have ids; a topic that is created again gets another one.
+    A group can be in `descriptions` and `failed`, or in `failed` and have rows: all available data is included.
+    `streams`: full descriptions of streams groups; in `descriptions`, their members have the partitions that they
+    read. `topic_ids`: by topic, if brokers have ids; a topic that is created again gets another one.
     """
 
     descriptions: dict[str, AnyGroup]
@@ -172,7 +172,7 @@ def in_parts(group_ids: Sequence[str]) -> Iterable[Sequence[str]]:
 async def describe_lag(
     admin: Admin, group_ids: Sequence[str], *, topics: Matching | None = None, to_last_stable: bool = False
 ) -> AsyncIterator[GroupsLag]:
-    """The groups in chunks, as their data arrives. ``topics``: only those; ``to_last_stable``: the lag ends there.
+    """The groups in chunks, as their data arrives. `topics`: only those; `to_last_stable`: the lag ends there.
 
     Raises nothing for single groups and partitions: those have their failures.
     """
@@ -242,7 +242,7 @@ class _Offsets(NamedTuple):
 
     def added(self, counts: Mapping[str, int]) -> Iterator[tuple[str, list[TopicPartition]]]:
         """By group without members, the partitions that its topics got after it had committed in all others; members
-        would be assigned them. ``counts``: the number of partitions by topic.
+        would be assigned them. `counts`: the number of partitions by topic.
         """
         for group_id, commits in self.wanted.items():
             group = self.groups.get(group_id)
@@ -382,7 +382,7 @@ class _Logs:
 def sorted_rows(
     group_id: str, group: AnyGroup | None, commits: Commits, logs: _Logs, refused: Mapping[TopicPartition, Failure]
 ) -> list[PartitionLag]:
-    """The rows of one group by topic and partition. ``refused``: why what is committed isn't known."""
+    """The rows of one group by topic and partition. `refused`: why what is committed isn't known."""
     member_by_partition: dict[TopicPartition, AnyMember | None] = {}
     for member in group.members if group else ():
         for partition in member.assignment:
@@ -416,7 +416,7 @@ def sorted_rows(
 def judge(
     commit: OffsetAndMetadata | None, start: int | None, target: int | None, end: int | None, failure: Failure | None
 ) -> tuple[int | None, int | None, LagStatus]:
-    """Lag, lost records and status. ``target`` is where the lag ends: the log's end, or its last stable offset."""
+    """Lag, lost records and status. `target` is where the lag ends: the log's end, or its last stable offset."""
     if failure is not None:
         return None, None, _STATUS_BY_FAILURE.get(type(failure), LagStatus.UNKNOWN)
     if commit is None:

@@ -1,4 +1,4 @@
-"""Reset plans as CSV: ``topic,partition,offset`` of one group, or with the group in front."""
+"""Reset plans as CSV: `topic,partition,offset` of one group, or with the group in front."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class _WrongCount(BadPlan):
 def read(text: str, only_group: str | None = None, *, fill_gaps: bool = False) -> Plans:
     """The plans in a CSV text, in its order; a partition that is given twice has the last offset.
 
-    ``only_group``: the lines have three fields and are all of this group, unless the first line has four.
-    ``fill_gaps``: fields that are missing or empty are read as 0, and as "" for names, which is what Kafka's tool
+    `only_group`: the lines have three fields and are all of this group, unless the first line has four.
+    `fill_gaps`: fields that are missing or empty are read as 0, and as "" for names, which is what Kafka's tool
     does; otherwise they are refused. Raises BadPlan.
     """
     lines = text.split("\n")

@@ -15,7 +15,7 @@ from groupkeeper.protocol.errors import KafkaError
 
 
 class MissingAcl(NamedTuple):
-    """A permission. ``name`` is None where the broker doesn't tell which topic it is about."""
+    """A permission. `name` is None where the broker doesn't tell which topic it is about."""
 
     operation: str
     resource_type: str

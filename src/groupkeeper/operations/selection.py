@@ -1,4 +1,4 @@
-"""The selection of groups and topics: by name, by glob (``orders-*``) or by regular expression."""
+"""The selection of groups and topics: by name, by glob (`orders-*`) or by regular expression."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Matching(Protocol):
 
 
 class Names:
-    """Names as they were typed. One with ``*``, ``?`` or ``[`` is a glob: ``[*]`` stands for the character itself.
+    """Names as they were typed. One with `*`, `?` or `[` is a glob: `[*]` stands for the character itself.
 
-    With ``regex`` each is a regular expression instead, for the whole name. Nothing typed means every name.
+    With `regex` each is a regular expression instead, for the whole name. Nothing typed means every name.
 
     Attributes:
         exact: names without wildcards, in the order typed.
@@ -45,7 +45,7 @@ class Names:
     """
 
     def __init__(self, texts: Iterable[str], *, regex: bool = False, literal: Container[str] = ()) -> None:
-        """``literal``: texts that are names, whatever characters they have. Raises BadPattern."""
+        """`literal`: texts that are names, whatever characters they have. Raises BadPattern."""
         typed = list(dict.fromkeys(texts))
         self._is_regex = regex
         self.exact = tuple(text for text in typed if not regex and (text in literal or not _GLOB.search(text)))
@@ -57,7 +57,7 @@ class Names:
         return bool(self.exact or self.patterns)
 
     def matches(self, name: str) -> bool:
-        """Whether the name is selected, also by a glob with the same text, which after ``among`` selects only it."""
+        """Whether the name is selected, also by a glob with the same text, which after `among` selects only it."""
         if not self:
             return True
         return name in self._typed or any(pattern.fullmatch(name) for _, pattern in self._compiled)
@@ -85,7 +85,7 @@ class Names:
 
 
 def command_about(way: Way, words: Sequence[str], group_id: str) -> tuple[str, ...]:
-    """A command about this group alone, with its name quoted: all but ``groups why`` take names for globs."""
+    """A command about this group alone, with its name quoted: all but `groups why` take names for globs."""
     return command(way, words, [group_id if words[-1] == "why" else Names(()).quoted(group_id)])
 
 
@@ -103,7 +103,7 @@ class Choice(NamedTuple):
         return self.wanted.matches(name) and not (self.unwanted and self.unwanted.matches(name))
 
     def among(self, names: Container[str]) -> Choice:
-        """As ``Names.among``."""
+        """As `Names.among`."""
         return Choice(self.wanted.among(names), self.unwanted.among(names))
 
 
@@ -124,8 +124,8 @@ def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
 class Selection(NamedTuple):
     """The ids of the selected groups, and the reasons why some may be missing.
 
-    ``failed``: brokers that could not be listed, whose groups are missing. ``unmatched``: patterns without a group;
-    ``namesakes``: globs that are the id of a group, and were taken for that id.
+    `failed`: brokers that could not be listed, whose groups are missing. `unmatched`: patterns without a group;
+    `namesakes`: globs that are the id of a group, and were taken for that id.
     """
 
     group_ids: Sequence[str]
@@ -143,10 +143,10 @@ async def list_selected(
     with_share: bool = False,
     with_streams: bool = False,
 ) -> tuple[list[GroupListing], Selection]:
-    """The selected consumer groups of the cluster, by id; ``with_share``: share groups as well, ``with_streams``:
+    """The selected consumer groups of the cluster, by id; `with_share`: share groups as well, `with_streams`:
     streams groups as well. A glob that is the id of a group, of any type and state, means that group only.
 
-    ``types`` narrows this down.
+    `types` narrows this down.
     """
     known = (await admin.list_groups()).groups if names.patterns else {}
     typed, names = names, names.among(known)

@@ -139,7 +139,7 @@ def _as_commit(one: SharePartitionOffset | None) -> OffsetAndMetadata | None:
 class ShareDeletion:
     """Journals one deletion of share groups, or of their offsets, by a tool that sends it itself.
 
-    ``recorder`` None: nothing is written.
+    `recorder` None: nothing is written.
     """
 
     def __init__(self, admin: Admin, recorder: Recorder | None, kind: Kind) -> None:
@@ -150,7 +150,7 @@ class ShareDeletion:
         self._places: dict[str, list[TopicPartition]] = {}
 
     async def begin(self, group_ids: Iterable[str], topics: Iterable[str] | None = None) -> None:
-        """Journals a coming deletion of offsets: all of the groups, or those of ``topics``. Does nothing if nothing
+        """Journals a coming deletion of offsets: all of the groups, or those of `topics`. Does nothing if nothing
         changes, or the offsets may not be read.
         """
         if self._recorder is None:

@@ -28,8 +28,8 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 class DeadLetterQueue(NamedTuple):
     """The topic of a group's dead letters.
 
-    ``records``: the number of offsets in its logs, with those of other groups; None: unknown. ``trouble``: why brokers
-    do not write to it, if known; for an empty ``topic``: why the group's settings cannot be read.
+    `records`: the number of offsets in its logs, with those of other groups; None: unknown. `trouble`: why brokers
+    do not write to it, if known; for an empty `topic`: why the group's settings cannot be read.
     """
 
     topic: str

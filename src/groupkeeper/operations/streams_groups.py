@@ -31,7 +31,7 @@ async def as_readers(admin: Admin, found: Mapping[str, StreamsGroupDescription])
 
 
 class PartitionProgress(NamedTuple):
-    """The progress of a group in a partition. ``commit`` None: nothing is committed, ``lag`` is the whole log."""
+    """The progress of a group in a partition. `commit` None: nothing is committed, `lag` is the whole log."""
 
     commit: OffsetAndMetadata | None
     end: int

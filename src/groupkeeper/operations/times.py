@@ -44,7 +44,7 @@ class Duration(NamedTuple):
         return self.seconds * 1000 + self.nanos // 10**6
 
     def before_ms(self, now_ns: int) -> int:
-        """Milliseconds since 1970 of the point this long before ``now_ns``. Raises BadDuration when out of range."""
+        """Milliseconds since 1970 of the point this long before `now_ns`. Raises BadDuration when out of range."""
         then = now_ns - (self.seconds * 10**9 + self.nanos)
         if then // 10**9 not in _INSTANT_SECONDS:
             raise BadDuration("Instant exceeds minimum or maximum instant")
@@ -55,7 +55,7 @@ class Duration(NamedTuple):
 
 
 def parse_datetime(text: str) -> int:
-    """Milliseconds since 1970 of ``yyyy-MM-ddTHH:mm:ss.SSS[Z|±hh[:mm]]``, UTC without a zone.
+    """Milliseconds since 1970 of `yyyy-MM-ddTHH:mm:ss.SSS[Z|±hh[:mm]]`, UTC without a zone.
 
     Kafka's form (Utils.getDateTime): the fraction is a number of milliseconds and mandatory, numbers may have any
     count of digits, blanks before a number and anything after the zone are passed over. Raises BadDatetime.
@@ -97,7 +97,7 @@ def parse_datetime(text: str) -> int:
 def parse_iso_datetime(text: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 date with or without a time, a fraction and a zone; UTC without one.
 
-    A fraction is one of a second, as ISO has it (Kafka's form takes ``.5`` for 5 ms). Raises BadDatetime.
+    A fraction is one of a second, as ISO has it (Kafka's form takes `.5` for 5 ms). Raises BadDatetime.
     """
     try:
         then = datetime.fromisoformat(text)
@@ -109,7 +109,7 @@ def parse_iso_datetime(text: str) -> int:
 
 
 def parse_duration(text: str) -> Duration:
-    """A duration ``[±]P[nD][T[nH][nM][n[.f]S]]``, each number with its own sign, in any case (Java's Duration.parse).
+    """A duration `[±]P[nD][T[nH][nM][n[.f]S]]`, each number with its own sign, in any case (Java's Duration.parse).
 
     Raises BadDuration.
     """
@@ -141,7 +141,7 @@ _NS_BY_UNIT = {"d": 86400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**
 
 
 def parse_length(text: str) -> Duration:
-    """A duration as people write it, ``7d``, ``1h30m``, ``0.5h``, ``500ms``, or in the ISO form.
+    """A duration as people write it, `7d`, `1h30m`, `0.5h`, `500ms`, or in the ISO form.
 
     Raises BadDuration, and NoUnit where only the unit is missing.
     """
@@ -179,7 +179,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 @lru_cache(maxsize=1024)
 def utc_text(timestamp_ms: int) -> str:
-    """A time as people and programs read it: ``2026-01-31T23:59:59.123Z``; the number of ms beyond year 9999."""
+    """A time as people and programs read it: `2026-01-31T23:59:59.123Z`; the number of ms beyond year 9999."""
     seconds, millis = divmod(timestamp_ms, 1000)
     try:
         then = datetime(1970, 1, 1) + timedelta(seconds=seconds)

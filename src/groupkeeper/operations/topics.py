@@ -33,7 +33,7 @@ def retention_ms(settings: Mapping[str, str]) -> int | None:
 
 
 async def describe_topics(admin: Admin, names: Iterable[str]) -> Batch[str, TopicDescription]:
-    """Describes topics; failures are in the order of ``names``. If no broker answers, all topics fail.
+    """Describes topics; failures are in the order of `names`. If no broker answers, all topics fail.
 
     The empty name fails here: a request would take it for no name.
     """

@@ -44,7 +44,7 @@ class OpenTransaction(NamedTuple):
     place: TopicPartition
     producer: ProducerState
     transactional_id: str | None
-    """None where ``description`` is."""
+    """None where `description` is."""
     description: TransactionDescription | None
     """From its coordinator; None: none has a transaction of this producer here, or not all could be asked."""
     is_asked: bool
@@ -94,7 +94,7 @@ def next_step(
 
 class Open(NamedTuple):
     """The open transactions in some partitions, the oldest first, and those of all coordinators by transactional id.
-    ``failed``: partitions that did not answer; ``silent``: failures of coordinators.
+    `failed`: partitions that did not answer; `silent`: failures of coordinators.
     """
 
     transactions: list[OpenTransaction]
@@ -152,7 +152,7 @@ async def _described(
 async def held_offsets(
     admin: Admin, topics: Iterable[str] | None = None
 ) -> tuple[dict[TopicPartition, int], Mapping[TopicPartition, Failure]]:
-    """By partition, the number of offsets between the last stable one and the log's end; and failures. ``topics`` None:
+    """By partition, the number of offsets between the last stable one and the log's end; and failures. `topics` None:
     all, internal ones too.
     """
     if topics is None:
@@ -182,8 +182,8 @@ async def _longest_timeout_ms(admin: Admin) -> int | None:
 
 
 class Abort(NamedTuple):
-    """A transaction to abort. With a ``transactional_id``, its coordinator fences the producer and ends it in all
-    partitions. Without one, no coordinator has it, and a marker is written to its only partition. ``description``: from
+    """A transaction to abort. With a `transactional_id`, its coordinator fences the producer and ends it in all
+    partitions. Without one, no coordinator has it, and a marker is written to its only partition. `description`: from
     its coordinator, None: none has it.
     """
 
@@ -247,8 +247,8 @@ async def plan_of_known(admin: Admin, transactional_id: str) -> Abort:
 async def plan_of_hanging(
     admin: Admin, place: TopicPartition, producer_id: int | None, now_ms: int, *, is_forced: bool
 ) -> Abort:
-    """The abort of a transaction in a partition that no coordinator has. ``producer_id`` None: there is only one.
-    Without ``is_forced`` it is always refused, as nothing proves that it hangs: brokers hide ids that the user may not
+    """The abort of a transaction in a partition that no coordinator has. `producer_id` None: there is only one.
+    Without `is_forced` it is always refused, as nothing proves that it hangs: brokers hide ids that the user may not
     describe, and records may have any times. Raises NothingToAbort, MayStillEnd.
     """
     found = await open_in(admin, [place])

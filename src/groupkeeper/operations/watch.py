@@ -24,7 +24,7 @@ LATE_S = 5.0
 
 
 class What(StrEnum):
-    """The kind of a change. The first three, the epochs and ``problem`` concern the group, the others a member."""
+    """The kind of a change. The first three, the epochs and `problem` concern the group, the others a member."""
 
     TYPE = "type"
     STATE = "state"
@@ -57,8 +57,8 @@ class WatchedChange(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The changes that a poll found. ``failure``: why no group could be described; None: one could, or there is no
-    group. ``is_late``: no replies yet; another Look follows with the poll's result.
+    """The changes that a poll found. `failure`: why no group could be described; None: one could, or there is no
+    group. `is_late`: no replies yet; another Look follows with the poll's result.
     """
 
     changes: list[WatchedChange]
@@ -74,7 +74,7 @@ async def follow(admin: Admin, names: Names, *, interval_s: float) -> AsyncItera
     """The changes found by each poll, without end: first the state of all groups, later often none.
 
     Groups that are named exactly are waited for. A failure is a change too, and the next poll retries. Polls begin
-    ``interval_s`` after the end of the previous one, up to LONGEST_PAUSE_S while no group can be described. Raises the
+    `interval_s` after the end of the previous one, up to LONGEST_PAUSE_S while no group can be described. Raises the
     failure of the first poll as a whole.
     """
     # Groups as they were last described: one that can't be now may still be so.
@@ -117,7 +117,7 @@ async def follow(admin: Admin, names: Names, *, interval_s: float) -> AsyncItera
 
 
 async def _looked(admin: Admin, names: Names, groups: Iterable[str]) -> tuple[Mapping[str, Seen], Failure | None]:
-    """The results of a poll, and its failure as a whole, which each of the known ``groups`` then gets."""
+    """The results of a poll, and its failure as a whole, which each of the known `groups` then gets."""
     try:
         return await look(admin, names), None
     except (KafkaError, ClientError) as refused:

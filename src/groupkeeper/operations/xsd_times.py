@@ -26,7 +26,7 @@ _CYCLE_DAYS = 146097
 
 
 class XsdDuration(NamedTuple):
-    """A duration. ``sign``, 1 or −1, holds for all parts; ``nanos``, below 10⁹: the fraction of the seconds."""
+    """A duration. `sign`, 1 or −1, holds for all parts; `nanos`, below 10⁹: the fraction of the seconds."""
 
     sign: int
     months: int
@@ -34,7 +34,7 @@ class XsdDuration(NamedTuple):
     nanos: int
 
     def before_ms(self, now_ms: int) -> int:
-        """Milliseconds since 1970 of the point this long before ``now_ms`` (after it, when the sign is −1).
+        """Milliseconds since 1970 of the point this long before `now_ms` (after it, when the sign is −1).
 
         Years and months go first: the same day of another month, or that month's last day.
         """
@@ -48,7 +48,7 @@ class XsdDuration(NamedTuple):
 
 
 def parse_xsd_datetime(text: str) -> int:
-    """Milliseconds since 1970 of ``[-]YYYY-MM-DDThh:mm:ss[.fraction][Z|±hh:mm]``; without a zone it is UTC.
+    """Milliseconds since 1970 of `[-]YYYY-MM-DDThh:mm:ss[.fraction][Z|±hh:mm]`; without a zone it is UTC.
 
     Digits of the fraction after the third are dropped; 24:00:00 is midnight of the next day. Raises BadDatetime.
     """
@@ -71,7 +71,7 @@ def parse_xsd_datetime(text: str) -> int:
 
 
 def parse_xsd_duration(text: str) -> XsdDuration:
-    """``[-]PnYnMnDTnHnMnS``: at least one part, a fraction only of seconds, T only before a part. BadDuration."""
+    """`[-]PnYnMnDTnHnMnS`: at least one part, a fraction only of seconds, T only before a part. BadDuration."""
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.group(2, 3, 4, 5)) or match.group(5) == "T":
         raise BadDuration(f"{text!r} is not a duration like P1M (a month), PT1M (a minute) or P1DT2H3M4.5S")

@@ -19,7 +19,7 @@ _OFFSETS = Struct(">qq")
 
 
 class OffsetSync(NamedTuple):
-    """The record at offset ``upstream`` was copied to offset ``downstream``. ``topic``: its name at the source."""
+    """The record at offset `upstream` was copied to offset `downstream`. `topic`: its name at the source."""
 
     topic: str
     partition: int
@@ -28,7 +28,7 @@ class OffsetSync(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A group that committed offset ``upstream`` can go on at ``downstream``. ``topic``: its name at the target."""
+    """A group that committed offset `upstream` can go on at `downstream`. `topic`: its name at the target."""
 
     group_id: str
     topic: str

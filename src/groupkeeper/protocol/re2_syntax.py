@@ -87,7 +87,7 @@ class _Checker:
         self._is_repetition = True
 
     def _take_count(self) -> bool:
-        """Read ``{n}``, ``{n,}`` or ``{n,m}``. False for other braces, which are literals."""
+        """Read `{n}`, `{n,}` or `{n,m}`. False for other braces, which are literals."""
         end = self._pattern.find("}", self._at)
         least_text, comma, most_text = self._pattern[self._at + 1 : end].partition(",") if end > 0 else ("", "", "")
         least, most = _count(least_text), _count(most_text) if most_text else None
@@ -126,7 +126,7 @@ class _Checker:
         self._at = end + 1
 
     def _take_flags(self) -> None:
-        """Read ``(?i)``, ``(?s-i)``, or the start of a non-capturing group, ``(?i:…)``."""
+        """Read `(?i)`, `(?s-i)`, or the start of a non-capturing group, `(?i:…)`."""
         self._at += 2
         negative = needs_flag = False
         while self._at < len(self._pattern):
@@ -165,7 +165,7 @@ class _Checker:
             self._take_escaped_letter()
 
     def _take_unicode_class(self) -> bool:
-        r"""Read ``\pN``, ``\p{Greek}`` or ``\P{^Greek}``. False for another escape."""
+        r"""Read `\pN`, `\p{Greek}` or `\P{^Greek}`. False for another escape."""
         if self._pattern[self._at : self._at + 2] not in ("\\p", "\\P"):
             return False
         start = self._at + 2

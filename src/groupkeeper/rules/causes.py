@@ -26,7 +26,7 @@ class Cause(StrEnum):
 
 
 class Pace(NamedTuple):
-    """Records per second between two measurements. ``has_waited``: whether a record waited at the first one."""
+    """Records per second between two measurements. `has_waited`: whether a record waited at the first one."""
 
     produced: float
     consumed: float
@@ -63,8 +63,8 @@ REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconc
 def cause_of_group(
     state: str, members: int, *, moves: bool, is_simple: bool = False, has_rebalanced: bool = False
 ) -> Cause | None:
-    """The cause that stops the whole group, if any. ``has_rebalanced``, ``moves`` (it committed, even without members):
-    between the measurements. ``is_simple``: the group never has members, a program only commits for it.
+    """The cause that stops the whole group, if any. `has_rebalanced`, `moves` (it committed, even without members):
+    between the measurements. `is_simple`: the group never has members, a program only commits for it.
     """
     if state in REBALANCING or (has_rebalanced and members):
         return Cause.REBALANCING
@@ -72,7 +72,7 @@ def cause_of_group(
 
 
 def no_members(records: int) -> str:
-    """The text for ``Cause.NO_MEMBERS``, without a full stop. ``records``: how many wait."""
+    """The text for `Cause.NO_MEMBERS`, without a full stop. `records`: how many wait."""
     return f"the group has no members, and {waiting(records, 'record')}: start its consumers, and watch them join"
 
 

@@ -8,9 +8,9 @@ from enum import StrEnum
 class Measure(StrEnum):
     """A measure of a group that a limit can apply to. Times are in ms.
 
-    ``idle``: for how long a group has committed nothing in a partition where a record waits. ``rebalances``: in the
-    period that the rule names. ``dead_letters``: records in the dead-letter queue of a share group. ``state``: Kafka's;
-    ``status``: that of groupkeeper.rules.status.
+    `idle`: for how long a group has committed nothing in a partition where a record waits. `rebalances`: in the
+    period that the rule names. `dead_letters`: records in the dead-letter queue of a share group. `state`: Kafka's;
+    `status`: that of groupkeeper.rules.status.
     """
 
     LAG = "lag"
@@ -32,7 +32,7 @@ LOWEST = frozenset({Measure.MARGIN, Measure.MEMBERS})
 
 
 class Verdict(StrEnum):
-    """The result of comparing a group with a limit. ``unknown``: a value that decides the result is not known."""
+    """The result of comparing a group with a limit. `unknown`: a value that decides the result is not known."""
 
     OK = "ok"
     BROKEN = "broken"
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 
 
 def verdict(measure: Measure, value: int | None, limit: int, *, is_whole: bool) -> Verdict:
-    """Compares a value with its limit. ``is_whole``: all parts of the value are known. If a part of a sum is unknown,
+    """Compares a value with its limit. `is_whole`: all parts of the value are known. If a part of a sum is unknown,
     the verdict is broken when the known parts break the limit, else unknown, never ok.
     """
     if value is not None and (value < limit if measure in LOWEST else value > limit):
@@ -49,7 +49,7 @@ def verdict(measure: Measure, value: int | None, limit: int, *, is_whole: bool) 
 
 
 def verdict_of_status(status: str, bad: frozenset[str]) -> Verdict:
-    """``BROKEN`` if the status is among ``bad``, ``UNKNOWN`` if it is unknown, else ``OK``."""
+    """`BROKEN` if the status is among `bad`, `UNKNOWN` if it is unknown, else `OK`."""
     if status in bad:
         return Verdict.BROKEN
     return Verdict.UNKNOWN if status == "unknown" else Verdict.OK

@@ -34,9 +34,9 @@ def time_lag_ms(written_ms: int, now_ms: int) -> int:
 
 
 def retention_margin_ms(record_ms: int, retention_ms: int | None, now_ms: int) -> int | None:
-    """Time until the topic's ``retention.ms`` allows the record's removal; 0 or less: it may be removed now.
+    """Time until the topic's `retention.ms` allows the record's removal; 0 or less: it may be removed now.
 
-    ``retention_ms`` None or negative: records are not removed by age, and the answer is None.
+    `retention_ms` None or negative: records are not removed by age, and the answer is None.
     """
     return None if retention_ms is None or retention_ms < 0 else record_ms + retention_ms - now_ms
 
@@ -67,7 +67,7 @@ def catch_up_ms(lag_now: int, produced_per_s: float, consumed_per_s: float) -> i
 
 def overtaken_ms(margin_ms: int, lag_now: int, produced_per_s: float, consumed_per_s: float) -> int | None:
     """Time until retention overtakes a group with these rates and may remove unread records; 0 or less: now; None:
-    never. ``margin_ms``: the retention margin of the next record; all others are assumed to be as old.
+    never. `margin_ms`: the retention margin of the next record; all others are assumed to be as old.
     """
     until_read_ms = catch_up_ms(lag_now, 0, consumed_per_s)
     if margin_ms <= 0 or until_read_ms is None or margin_ms < until_read_ms:
@@ -79,8 +79,8 @@ def overtaken_ms(margin_ms: int, lag_now: int, produced_per_s: float, consumed_p
 def usual_gap_ms(gaps_ms: list[int], shorter_ms: int = 0) -> int | None:
     """The usual time between a group's commits: gaps of at least this length make up half of the total time. Twenty
     commits within five minutes of each hour give 55 minutes; a commit each second with rare outages gives a second.
-    None: too few gaps of at least this length are known. ``shorter_ms``: the sum of all other gaps, each shorter than
-    ``gaps_ms``; None also if the usual gap is among those.
+    None: too few gaps of at least this length are known. `shorter_ms`: the sum of all other gaps, each shorter than
+    `gaps_ms`; None also if the usual gap is among those.
     """
     passed, half = 0, (sum(gaps_ms) + shorter_ms) / 2
     for count, gap_ms in enumerate(sorted(gaps_ms, reverse=True), 1):

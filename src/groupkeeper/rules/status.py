@@ -1,4 +1,4 @@
-"""The status of a group and of each of its partitions: one of ``Status``.
+"""The status of a group and of each of its partitions: one of `Status`.
 
 A status depends on how long a record has waited while its group stood still. It does not depend on how often a group
 commits, on how many records a topic gets, or on the lag. Times are in ms, and compared without correction: a clock that
@@ -29,11 +29,11 @@ REBALANCES_MS = 10 * 60 * 1000
 class Status(StrEnum):
     """From best to worst.
 
-    ``losing``: records were removed before the group read them. ``stopped``: a record waits, and nothing was committed
-    for as long as the group's patience lasts. ``stalled``: the group commits, but the same offset. ``rewound``: its
-    offset was moved back, and has not reached the earlier one again. ``lagging``: the next record has waited for five
-    minutes, or for more than half of its retention. ``unstable``: for whole groups only: the group rebalances all the
-    time. ``abandoned``: records wait, but nobody reads them: the group has had neither members nor commits for a day,
+    `losing`: records were removed before the group read them. `stopped`: a record waits, and nothing was committed
+    for as long as the group's patience lasts. `stalled`: the group commits, but the same offset. `rewound`: its
+    offset was moved back, and has not reached the earlier one again. `lagging`: the next record has waited for five
+    minutes, or for more than half of its retention. `unstable`: for whole groups only: the group rebalances all the
+    time. `abandoned`: records wait, but nobody reads them: the group has had neither members nor commits for a day,
     or it has members, and none of them reads the topic.
     """
 
@@ -106,7 +106,7 @@ def is_abandoned(members: int | None, idle_ms: int | None) -> bool:
 
 def are_well(longest_ms: int, margin_ms: int | None, members: int | None, idle_ms: int | None) -> bool:
     """Whether all partitions are ok for certain, given that no record was lost and members read each topic.
-    ``longest_ms``: the longest wait of a record; ``margin_ms``: the shortest retention margin.
+    `longest_ms`: the longest wait of a record; `margin_ms`: the shortest retention margin.
     """
     is_late = longest_ms >= EMPTY_PATIENCE_MS or (margin_ms is not None and margin_ms < longest_ms)
     return not is_late and not is_abandoned(members, idle_ms)
@@ -150,7 +150,7 @@ def _status_of_waiting(facts: Facts, waits_ms: int) -> Status:
 def group_status(worst: Status, members: int | None, lately: int | None) -> Status:
     """A group's status: its worst partition's, or unstable. If it has members, topics that no member reads don't count.
 
-    ``lately``: rebalances in the last 10 minutes; None: not known.
+    `lately`: rebalances in the last 10 minutes; None: not known.
     """
     if worst is Status.ABANDONED and members:
         worst = Status.OK
@@ -176,8 +176,8 @@ def status_age_ms(facts: Facts, status: Status) -> int | None:
 
 
 class Subscription(NamedTuple):
-    """The topics of a member. ``topics``: those that it subscribed to by name, None: not known. ``has_pattern``: it
-    also subscribed by a regular expression. ``assigned``: the topics of its assigned partitions.
+    """The topics of a member. `topics`: those that it subscribed to by name, None: not known. `has_pattern`: it
+    also subscribed by a regular expression. `assigned`: the topics of its assigned partitions.
     """
 
     topics: Collection[str] | None
@@ -214,7 +214,7 @@ def reason(facts: Facts, status: Status) -> str:
 
 
 def rebalanced(lately: int, *, is_least: bool = False) -> str:
-    """Why a group is unstable, as a phrase. ``is_least``: ``lately`` is a lower bound."""
+    """Why a group is unstable, as a phrase. `is_least`: `lately` is a lower bound."""
     return f"{counted(lately, 'rebalance')}{' or more' * is_least} in the last {duration(REBALANCES_MS)}"
 
 

@@ -7,17 +7,17 @@ from enum import StrEnum
 from groupkeeper.rules.words import duration
 
 LONGEST_MS = 15 * 60 * 1000
-"""Kafka's default for ``transaction.max.timeout.ms``: no coordinator leaves a transaction open for longer."""
+"""Kafka's default for `transaction.max.timeout.ms`: no coordinator leaves a transaction open for longer."""
 SLACK_MS = 60 * 1000
 """How late an abort may be: coordinators check timeouts every few seconds, and then write the markers."""
 
 
 class Standing(StrEnum):
-    """``open``: its coordinator aborts it after its timeout, if its producer does not end it before. ``late``: the
-    coordinator should have aborted it. ``ending``: the coordinator writes its markers. ``unclaimed``: no coordinator
-    shows it; it hangs, or is too young to tell, or its transactional id is hidden. ``hanging``: no coordinator shows
-    it, and its last record (by the producer's timestamp) is older than the longest timeout. ``unknown``: not all
-    coordinators replied. ``ended``: no transaction is open.
+    """`open`: its coordinator aborts it after its timeout, if its producer does not end it before. `late`: the
+    coordinator should have aborted it. `ending`: the coordinator writes its markers. `unclaimed`: no coordinator
+    shows it; it hangs, or is too young to tell, or its transactional id is hidden. `hanging`: no coordinator shows
+    it, and its last record (by the producer's timestamp) is older than the longest timeout. `unknown`: not all
+    coordinators replied. `ended`: no transaction is open.
     """
 
     OPEN = "open"
@@ -30,7 +30,7 @@ class Standing(StrEnum):
 
 
 def describe_transaction(name: str, standing: Standing, open_ms: int | None, timeout_ms: int | None) -> str:
-    """Describes an open transaction and how it will end, as a phrase. ``timeout_ms`` None: no coordinator has it."""
+    """Describes an open transaction and how it will end, as a phrase. `timeout_ms` None: no coordinator has it."""
     after = "" if timeout_ms is None else f" after {duration(timeout_ms)}"
     ends = {
         Standing.OPEN: f"; its coordinator aborts it{after}",
@@ -41,7 +41,7 @@ def describe_transaction(name: str, standing: Standing, open_ms: int | None, tim
 
 
 def standing_of_known(state: str, open_ms: int | None, timeout_ms: int) -> Standing:
-    """The standing of a transaction that its coordinator has. ``state``: Kafka's name."""
+    """The standing of a transaction that its coordinator has. `state`: Kafka's name."""
     if state in ("PrepareCommit", "PrepareAbort", "PrepareEpochFence"):
         return Standing.ENDING
     if state != "Ongoing":
@@ -50,8 +50,8 @@ def standing_of_known(state: str, open_ms: int | None, timeout_ms: int) -> Stand
 
 
 def standing_of_unknown(silent_ms: int | None, longest_ms: int | None = LONGEST_MS, *, is_asked: bool) -> Standing:
-    """The standing of a transaction that no coordinator has. ``silent_ms``: since its last record; ``longest_ms``: the
-    longest timeout that brokers allow; None: not known. ``is_asked``: all coordinators replied.
+    """The standing of a transaction that no coordinator has. `silent_ms`: since its last record; `longest_ms`: the
+    longest timeout that brokers allow; None: not known. `is_asked`: all coordinators replied.
     """
     if not is_asked:
         return Standing.UNKNOWN

@@ -17,11 +17,11 @@ STEADY_PER_S = 0.05
 
 
 class Urgency(StrEnum):
-    """Most urgent first. ``expiring``: retention is about to remove records that the group has not read. ``standing``:
-    the group has members, and stands still or loses records. ``behind``: its members read too slowly. ``storm``: it
-    rebalances all the time. ``rest``: any other group that is not ok, or whose members commit nothing. ``slipping``: ok
-    now, but not for long at its present rates; needs no attention yet. ``left``: abandoned, or without members for as
-    long as its history is known; such groups are only counted, in one row. ``none``: needs no attention.
+    """Most urgent first. `expiring`: retention is about to remove records that the group has not read. `standing`:
+    the group has members, and stands still or loses records. `behind`: its members read too slowly. `storm`: it
+    rebalances all the time. `rest`: any other group that is not ok, or whose members commit nothing. `slipping`: ok
+    now, but not for long at its present rates; needs no attention yet. `left`: abandoned, or without members for as
+    long as its history is known; such groups are only counted, in one row. `none`: needs no attention.
     """
 
     EXPIRING = "expiring"
@@ -68,7 +68,7 @@ class UrgencyFacts(NamedTuple):
     left_in: str = ""
     """The partition of these records; empty: not known."""
     growth_per_s: float | None = None
-    """Of the lag, if it grows (``progress.trend``); None: it does not, or that is not known."""
+    """Of the lag, if it grows (`progress.trend`); None: it does not, or that is not known."""
     catch_up_ms: int | None = None
     """Time until the lag is 0; None: not known, or never."""
     still_ms: int | None = None
@@ -77,7 +77,7 @@ class UrgencyFacts(NamedTuple):
     """The member that reads that partition; empty: not known."""
     partitions: int = 0
     kind: str = ""
-    """One of ``TO_START``; any other text: members join the group."""
+    """One of `TO_START`; any other text: members join the group."""
     is_old: bool = False
     """Whether no commit of the group was ever observed."""
     never_commits: bool = False
@@ -126,8 +126,8 @@ def _unwatched(facts: UrgencyFacts) -> Urgency:
 
 
 def order(facts: UrgencyFacts) -> tuple[int, int, float, int]:
-    """A sort key, most urgent group first. Within ``expiring``: groups with members, then the shortest time left;
-    within ``slipping``: growing lags, then the fastest or the slowest to catch up; else the longest wait.
+    """A sort key, most urgent group first. Within `expiring`: groups with members, then the shortest time left;
+    within `slipping`: growing lags, then the fastest or the slowest to catch up; else the longest wait.
     """
     found = urgency(facts)
     is_second, first = 0, float(-(facts.wait_ms or 0))
@@ -178,7 +178,7 @@ def _reasons(facts: UrgencyFacts, found: Urgency) -> Iterator[str]:
 
 
 def next_step(facts: UrgencyFacts) -> tuple[str, ...]:
-    """The ``groupkeeper`` command that helps or shows more, as its words before the group's name."""
+    """The `groupkeeper` command that helps or shows more, as its words before the group's name."""
     found = urgency(facts)
     if found is Urgency.LEFT:
         return "plan", "sweep", "--idle", "1d"
@@ -193,7 +193,7 @@ def next_step(facts: UrgencyFacts) -> tuple[str, ...]:
 
 def verdict(total: int, found: Mapping[Urgency, int], unknown: int) -> tuple[str, str]:
     """The overall state of all groups, "good", "bad" or "none" (not known), and a sentence without a full stop.
-    ``found``: number of groups by urgency; ``unknown``: number of groups with an unknown status.
+    `found`: number of groups by urgency; `unknown`: number of groups with an unknown status.
     """
     if not total:
         return "none", "there are no consumer groups"

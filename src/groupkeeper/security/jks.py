@@ -25,7 +25,7 @@ class WrongPassword(ValueError):
 
 
 class KeyEntry(NamedTuple):
-    """A private key. ``protected_key`` is encrypted; ``chain`` has DER certificates, the key's own first."""
+    """A private key. `protected_key` is encrypted; `chain` has DER certificates, the key's own first."""
 
     alias: str
     protected_key: bytes
@@ -33,7 +33,7 @@ class KeyEntry(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """The content of a store. ``certificates``: the trusted ones, DER."""
+    """The content of a store. `certificates`: the trusted ones, DER."""
 
     keys: tuple[KeyEntry, ...]
     certificates: tuple[bytes, ...]
@@ -84,7 +84,7 @@ def unprotected_key(protected: bytes, password: str) -> bytes:
 
 
 def _octet_string(protected: bytes) -> bytes:
-    """The encrypted bytes in ``SEQUENCE { algorithm, OCTET STRING }``."""
+    """The encrypted bytes in `SEQUENCE { algorithm, OCTET STRING }`."""
     reader = _StoreReader(protected, 0)
     outer = _StoreReader(reader.element(0x30), 0)
     if not outer.element(0x30).startswith(_KEY_PROTECTOR):

@@ -17,7 +17,7 @@ STORE_TYPES = ("JKS", "PKCS12", "PEM")
 
 
 class StoreIdentity(NamedTuple):
-    """A private key and its certificates (its own first), as PEM. ``password`` None: the key is not encrypted."""
+    """A private key and its certificates (its own first), as PEM. `password` None: the key is not encrypted."""
 
     key: str
     chain: str
@@ -28,7 +28,7 @@ class StoreIdentity(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """The properties of one store. ``prefix``: "ssl.truststore" or "ssl.keystore", for error texts."""
+    """The properties of one store. `prefix`: "ssl.truststore" or "ssl.keystore", for error texts."""
 
     prefix: str
     properties: Mapping[str, str]

@@ -53,6 +53,6 @@ class Chunked(Streamed):
 
 
 def html_answer(html: str, status: int = 200, more: Mapping[str, str] = {}) -> Response:
-    """A response with a page. ``more``: its additional headers."""
+    """A response with a page. `more`: its additional headers."""
     headers = {**HEADERS, **more, "Content-Type": "text/html; charset=utf-8"}
     return Chunked(html.encode("utf-8", "replace"), status, headers)

@@ -61,7 +61,7 @@ _HISTORY_MS = 24 * 3600 * 1000
 
 
 class Site:
-    """The handlers of the routes. ``desk`` None: nothing can be changed here; ``record`` None: there is no journal."""
+    """The handlers of the routes. `desk` None: nothing can be changed here; `record` None: there is no journal."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Site:
         oidc: OidcLogin | None = None,
         ways: Ways = NO_WAYS,
     ) -> None:
-        """``notes``: about the rules, for users who see everything; ``alerts``: of the rules now; ``ways``: for
+        """`notes`: about the rules, for users who see everything; `alerts`: of the rules now; `ways`: for
         commands.
         """
         self._exporter = exporter
@@ -175,7 +175,7 @@ class Site:
         return answer
 
     async def begin_oidc(self, request: Request) -> Response:
-        """Redirects to the provider, which sends the browser back to ``end_oidc``."""
+        """Redirects to the provider, which sends the browser back to `end_oidc`."""
         assert self._oidc is not None
         target = _own(request.query_params.get("target", "/"))
         try:
@@ -274,7 +274,7 @@ class Site:
     def _shared(
         self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str], *more: Hashable
     ) -> Response:
-        """A page of snapshots and ``more``, kept for this viewer: each open window requests it after each poll."""
+        """A page of snapshots and `more`, kept for this viewer: each open window requests it after each poll."""
         key = self._key(request, snapshots, *more)
         page = self._fresh(key)
         if page is None:
@@ -411,7 +411,7 @@ class Site:
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
-    """The application, for any server. ``hosts``: host names that requests may have; None: any. Without this check a
+    """The application, for any server. `hosts`: host names that requests may have; None: any. Without this check a
     web page could reach a local server through a DNS name of its own.
     """
     routed = Starlette(routes=site.routes(), exception_handlers={404: site.missing})
@@ -464,7 +464,7 @@ def _own(target: str) -> str:
 def _set_cookie(
     answer: Response, request: Request, name: str, value: str, age_s: int, *, from_elsewhere: bool = False
 ) -> None:
-    """Sets a cookie that scripts cannot read; over TLS only if this request was. ``from_elsewhere``: it is also sent
+    """Sets a cookie that scripts cannot read; over TLS only if this request was. `from_elsewhere`: it is also sent
     with requests that pages of other sites lead to.
     """
     secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"

@@ -36,7 +36,7 @@ class Changes:
     """The routes for changes. If nothing can be changed, pages say so."""
 
     def __init__(self, access: Access, service: ChangeService, ways_for: Callable[[Viewer], Ways]) -> None:
-        """``ways_for``: the ways to clusters that a viewer's commands may name."""
+        """`ways_for`: the ways to clusters that a viewer's commands may name."""
         self._access = access
         self._service = service
         self._ways_for = ways_for
@@ -206,8 +206,8 @@ async def read_form(request: Request) -> Form:
 
 
 async def read_body(request: Request, kind: str, what: str) -> bytes:
-    """The body of a request. Raises ChangeRefused unless it is ``kind``, is from this site, and comes in time.
-    ``what``: the kind in words.
+    """The body of a request. Raises ChangeRefused unless it is `kind`, is from this site, and comes in time.
+    `what`: the kind in words.
     """
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise ChangeRefused(403, f"Nothing was changed: {what} was sent from another site.")

@@ -87,7 +87,7 @@ PROGRAM_METRICS = (
 
 
 class Choices(NamedTuple):
-    """The chosen series. ``names``: OWN and OTHERS. ``levels``: beside groups and topics. ``most``: per cluster."""
+    """The chosen series. `names`: OWN and OTHERS. `levels`: beside groups and topics. `most`: per cluster."""
 
     names: Sequence[str] = (OWN,)
     levels: frozenset[Level] = frozenset()
@@ -98,7 +98,7 @@ class Exporter:
     """The series of several clusters. A snapshot's series replace the earlier ones of its cluster."""
 
     def __init__(self, choices: Choices, of_program: Callable[[], Iterable[Sample]] = tuple) -> None:
-        """``of_program``: samples of PROGRAM_METRICS, beside those of any program."""
+        """`of_program`: samples of PROGRAM_METRICS, beside those of any program."""
         self._choices = choices
         self._of_program = of_program
         self._blocks: dict[str, Block] = {}

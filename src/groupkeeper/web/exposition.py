@@ -17,7 +17,7 @@ class Format(Enum):
 
 
 class MetricFamily(NamedTuple):
-    """A metric. The name of a counter ends in ``_total``."""
+    """A metric. The name of a counter ends in `_total`."""
 
     name: str
     doc: str

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from groupkeeper.live.collector import Collector, Told
 
 _MOST_CONNECTIONS = 768
-"""Two for each of ``news.MOST_STREAMS`` pages, and some for scrapes; below 1024, the usual limit of files."""
+"""Two for each of `news.MOST_STREAMS` pages, and some for scrapes; below 1024, the usual limit of files."""
 
 _ACCEPTED_TOGETHER = 128
 """The most new connections before those that make room for them are closed."""
@@ -100,10 +100,10 @@ async def serve(
     told: Told,
     *beside: Coroutine[Any, Any, None],
 ) -> None:
-    """Collects and serves until ``stop`` is set; then ends open work. ``told`` is called with each snapshot; ``beside``
+    """Collects and serves until `stop` is set; then ends open work. `told` is called with each snapshot; `beside`
     runs meanwhile.
 
-    Raises the exception of any part, and AssertionError if a part ends before ``stop`` is set: that is a bug of ours,
+    Raises the exception of any part, and AssertionError if a part ends before `stop` is set: that is a bug of ours,
     and a supervisor must see it rather than old numbers for ever.
     """
     config = uvicorn.Config(

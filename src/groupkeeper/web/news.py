@@ -55,7 +55,7 @@ class News:
             self._wake()
 
     def stream(self, clusters: Callable[[], Collection[str]]) -> Response:
-        """A stream of polls from now on, which counts at once, so it has to be sent. ``clusters``: those that its
+        """A stream of polls from now on, which counts at once, so it has to be sent. `clusters`: those that its
         reader may see; empty: the stream ends.
         """
         if self.streams >= MOST_STREAMS:

@@ -1,4 +1,4 @@
-"""All commands of ``groupkeeper``, from its tables of commands."""
+"""All commands of `groupkeeper`, from its tables of commands."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each command of ``groupkeeper`` has examples in its help, which it understands; help fits 100 columns."""
+"""Each command of `groupkeeper` has examples in its help, which it understands; help fits 100 columns."""
 
 import shlex
 from pathlib import Path

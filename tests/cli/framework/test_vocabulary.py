@@ -1,4 +1,4 @@
-"""One vocabulary over all commands of ``groupkeeper``: an option has one name, one unit and one form of its value
+"""One vocabulary over all commands of `groupkeeper`: an option has one name, one unit and one form of its value
 wherever it is; each has help; options of the cluster and the output may stand anywhere; what is unknown is answered
 with what was meant.
 """

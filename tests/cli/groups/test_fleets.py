@@ -1,4 +1,4 @@
-"""``groupkeeper groups …`` on several clusters at once: a column with their names, and what fails of one apart."""
+"""`groupkeeper groups …` on several clusters at once: a column with their names, and what fails of one apart."""
 
 import asyncio
 import json

@@ -28,7 +28,7 @@ STAMPED = {"message.timestamp.type": "LogAppendTime"}
 
 
 class Logs:
-    """A topic of both clusters; ``found``: where places of the source are, by their offsets."""
+    """A topic of both clusters; `found`: where places of the source are, by their offsets."""
 
     def __init__(
         self, here: str, there: str, source: Mapping[str, str] = MappingProxyType({}), /, **config: str

@@ -32,7 +32,7 @@ OTHERS = [Item(-number, None, b"another's", FIRST_MS - 5, (("n", b"-%d" % number
 FROM_EAST, TO_WEST = ["--from-context", "east"], ["--context", "west"]
 
 Operator = Callable[..., str]
-"""Runs a command of groupkeeper, and returns what it says; ``status``: the exit status that it is to have."""
+"""Runs a command of groupkeeper, and returns what it says; `status`: the exit status that it is to have."""
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Clones of what a real MirrorMaker 2 copied, beside its own translation: truth are the numbers that producers wrote.
 
-``pytest -m conformance -s tests/conformance/cli/test_mirror_maker.py`` prints both.
+`pytest -m conformance -s tests/conformance/cli/test_mirror_maker.py` prints both.
 """
 
 from collections.abc import Callable, Iterator

@@ -67,7 +67,7 @@ Series = dict[str, dict[Names, float]]
 
 
 class Serving:
-    """The command, as it runs. ``address``: where it answers; ``tokens``: of who may change something, and of who may
+    """The command, as it runs. `address`: where it answers; `tokens`: of who may change something, and of who may
     look.
     """
 
@@ -231,8 +231,8 @@ def _time(truth: Truth, answer: Answer, row: Row, verdict: Verdict) -> Iterable[
 
 
 def agrees(answer: Answer, shown: float | None, other: float | None, spare: float = 0) -> bool:
-    """Whether a number of the answer may be the other one, which may be less by ``spare``. In an answer of pages times
-    are floats, of which ``step`` tells by how much they may be larger than what is shown; counts are integers.
+    """Whether a number of the answer may be the other one, which may be less by `spare`. In an answer of pages times
+    are floats, of which `step` tells by how much they may be larger than what is shown; counts are integers.
     """
     if shown is None or other is None:
         return shown is other

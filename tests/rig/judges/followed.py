@@ -36,7 +36,7 @@ class Own:
 
 
 class Looked(NamedTuple):
-    """What there is to be judged. ``unsure``: groups of which the pages say that their time lag is not known, or is
+    """What there is to be judged. `unsure`: groups of which the pages say that their time lag is not known, or is
     interpolated.
     """
 

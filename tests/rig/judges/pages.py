@@ -135,8 +135,8 @@ class Page(HTMLParser):
 
 @dataclass
 class Seen:
-    """``rows``: of the CSV. ``wish``: what the address of the list selects; ``listed``: what is there then. ``fleet``:
-    the numbers of the cluster on the first page. ``told``: the exporter's series of the same poll. ``groups``: what no
+    """`rows`: of the CSV. `wish`: what the address of the list selects; `listed`: what is there then. `fleet`:
+    the numbers of the cluster on the first page. `told`: the exporter's series of the same poll. `groups`: what no
     series has.
     """
 
@@ -303,7 +303,7 @@ def _partition(series: Series, group: str, line: Line, counts: Counter[tuple[str
 
 
 def topic_series(series: Series, topic: str, page: Page, told: Series | None = None) -> None:
-    """What the page of a topic says of those who read it. ``told``: what the exporter says, for lags that the page
+    """What the page of a topic says of those who read it. `told`: what the exporter says, for lags that the page
     calls unknown, as nothing is committed in partitions with records.
     """
     for line in page.tables["groups that read it"]:

@@ -39,7 +39,7 @@ class _Part(NamedTuple):
 
 
 def admissible(truth: Truth, answer: Answer, group: str, polls: Sequence[Poll]) -> set[str] | None:
-    """What the status may be; None: the facts do not tell. ``polls``: those up to the one that is judged."""
+    """What the status may be; None: the facts do not tell. `polls`: those up to the one that is judged."""
     name = (answer.cluster, group)
     all_parts = sums.parts_of(truth, answer, group, Verdict())
     if not all_parts:

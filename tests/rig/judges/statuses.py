@@ -38,7 +38,7 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
 
 
 def statuses(truth: Truth, answer: Answer, group: str) -> set[str] | None:
-    """What one look may find; None: not known. ``unknown`` also where a record's time could not be read in time."""
+    """What one look may find; None: not known. `unknown` also where a record's time could not be read in time."""
     asked = replace(answer, about={"to": "end"})
     found = [admissible(truth, asked, group, [Poll(1, at, at)]) for at in (answer.asked, answer.answered)]
     known = [some for some in found if some is not None]

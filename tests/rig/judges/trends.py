@@ -28,7 +28,7 @@ _LINES = re.compile(
 
 
 class Poll(NamedTuple):
-    """``number``: of all of its cluster. When it began, and the instant of its counts, in ns."""
+    """`number`: of all of its cluster. When it began, and the instant of its counts, in ns."""
 
     number: int
     began: int

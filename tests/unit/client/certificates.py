@@ -42,7 +42,7 @@ class Certified:
         return pkcs12.serialize_key_and_certificates(b"own", self.key, self.certificate, chain, _encryption(password))
 
     def context(self, folder: Path, ca: Certified | None = None) -> ssl.SSLContext:
-        """A server's context; with ``ca`` it wants certificates of clients."""
+        """A server's context; with `ca` it wants certificates of clients."""
         path = folder / f"{self.certificate.serial_number}.pem"
         path.write_text(self.key_pem() + self.pem)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -97,6 +97,6 @@ def certified(
 
 
 def trust_pkcs12(password: str, *trusted: Certified) -> bytes:
-    """A trust store as ``keytool -importcert`` makes them."""
+    """A trust store as `keytool -importcert` makes them."""
     certificates = [pkcs12.PKCS12Certificate(each.certificate, b"ca%d" % n) for n, each in enumerate(trusted)]
     return pkcs12.serialize_java_truststore(certificates, _encryption(password))

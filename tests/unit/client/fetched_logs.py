@@ -19,7 +19,7 @@ OUT_OF_RANGE, NOT_LEADER = 1, 6
 
 
 class Log(NamedTuple):
-    """Whole batches from ``start`` to ``end``; their offsets may have holes."""
+    """Whole batches from `start` to `end`; their offsets may have holes."""
 
     batches: Sequence[bytes]
     start: int
@@ -27,13 +27,13 @@ class Log(NamedTuple):
 
 
 def log_of(batches: Sequence[bytes], end: int | None = None, start: int = 0) -> Log:
-    """``end`` None: that of the last batch."""
+    """`end` None: that of the last batch."""
     last = [header.next_offset for batch in batches for _, header in iter_headers(batch)]
     return Log(batches, start, (last or [start])[-1] if end is None else end)
 
 
 def batch_of(base_offset: int, times: Sequence[int], size: int = 10, **more: bool) -> bytes:
-    """One record of ``size`` bytes for each time."""
+    """One record of `size` bytes for each time."""
     records = [Record(None, bytes(size), timestamp=time_ms) for time_ms in times]
     return write_batch(records, base_offset=base_offset, **more)  # type: ignore[arg-type]
 
@@ -51,7 +51,7 @@ def records_from(log: Log, offset: int) -> list[Record]:
 
 
 class FetchedLogs:
-    """A handler of Fetch for ScriptedBroker. ``unkind``: with this generator answers lack partitions, are reordered,
+    """A handler of Fetch for ScriptedBroker. `unkind`: with this generator answers lack partitions, are reordered,
     shorter than they could be, throttled, or refused by a leader that is about to move.
 
     Attributes:

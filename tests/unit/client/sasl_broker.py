@@ -50,7 +50,7 @@ def start(
 class SaslBroker(ScriptedBroker):
     """Answers ListGroups with one group, to clients that have authenticated only.
 
-    ``lifetime_ms`` is the session's, 0 for ever. ``versions`` narrows the SASL requests.
+    `lifetime_ms` is the session's, 0 for ever. `versions` narrows the SASL requests.
     """
 
     def __init__(

@@ -43,12 +43,12 @@ Handler = Callable[..., RootMessage | bytes | Awaitable[RootMessage]]
 
 
 class ScriptedBroker:
-    """One broker. ``ranges`` narrows (lowest, highest) or removes (None) APIs by name; ``handlers`` answer by API name.
+    """One broker. `ranges` narrows (lowest, highest) or removes (None) APIs by name; `handlers` answer by API name.
 
-    ``Metadata`` and ``FindCoordinator`` have handlers of their own, for the brokers of ``peers`` (this one alone by
-    default), ``topics`` (name → leader of each partition) and ``coordinator_by_group`` (default: this broker).
-    ``api_versions``: "new" answers an unknown version of ApiVersions with error 35 and the range, "old" without the
-    range (before 2.4), "hangs up" closes the connection. ``answer_token`` answers the frames without header that
+    `Metadata` and `FindCoordinator` have handlers of their own, for the brokers of `peers` (this one alone by
+    default), `topics` (name → leader of each partition) and `coordinator_by_group` (default: this broker).
+    `api_versions`: "new" answers an unknown version of ApiVersions with error 35 and the range, "old" without the
+    range (before 2.4), "hangs up" closes the connection. `answer_token` answers the frames without header that
     follow a SaslHandshake of version 0, and says whether it was the last one.
     """
 

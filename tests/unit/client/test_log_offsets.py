@@ -17,7 +17,7 @@ T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u",
 
 
 def listed(offset: int, code_by_partition: Mapping[TopicPartition, int] = {}) -> Handler:
-    """Answers ListOffsets: ``offset`` for every partition, with the timestamp that was looked for, or a code."""
+    """Answers ListOffsets: `offset` for every partition, with the timestamp that was looked for, or a code."""
 
     def handle(message: m.ListOffsetsRequest, version: int) -> RootMessage:
         assert message.replica_id == -1

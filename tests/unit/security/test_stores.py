@@ -1,4 +1,4 @@
-"""Stores of keys and certificates: those of Java's keytool in ``stores``, and broken ones."""
+"""Stores of keys and certificates: those of Java's keytool in `stores`, and broken ones."""
 
 import sys
 from pathlib import Path

@@ -11,7 +11,7 @@ from groupkeeper.web.news import News
 
 
 class Reader:
-    """A stream's reader. It takes what comes unless it is ``slow``: then nothing after the first."""
+    """A stream's reader. It takes what comes unless it is `slow`: then nothing after the first."""
 
     def __init__(self, news: News, clusters: Collection[str] = ("a", "b"), *, is_slow: bool = False) -> None:
         self.texts: list[str] = []

@@ -40,7 +40,7 @@ VOID = {"meta", "link", "input"}
 
 class Page(HTMLParser):
     """What a browser makes of it. Fails where tags don't match, where there is something that could run, or where two
-    landmarks have the same name. ``tables``: the classes and ids of what each is in.
+    landmarks have the same name. `tables`: the classes and ids of what each is in.
     """
 
     def __init__(self, html: str) -> None:

@@ -24,7 +24,7 @@ NO_CLIENT = "Failed to create new KafkaAdminClient"
 
 
 def open_admin(options: Options, properties_option: str = "command-config", timeout_ms: int | None = None) -> Admin:
-    """The admin client for the options, not connected yet. ``timeout_ms`` is for each call, None: as properties have
+    """The admin client for the options, not connected yet. `timeout_ms` is for each call, None: as properties have
     it. Raises ExecutionFailure, UsageProblem.
     """
     path = options.text(properties_option)
@@ -88,7 +88,7 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def bootstrap_servers(text: str) -> str:
-    """The servers as ``host:port,…``. Raises ExecutionFailure when one isn't an address or none has one."""
+    """The servers as `host:port,…`. Raises ExecutionFailure when one isn't an address or none has one."""
     text = text.strip()
     parts = re.split(r"\s*,\s*", text) if text else []
     if "" in parts:

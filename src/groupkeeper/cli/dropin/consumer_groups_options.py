@@ -170,7 +170,7 @@ def converted(options: Options) -> Converted:
 
 
 def check_views(options: Options, views: Sequence[str] = VIEWS, shown: Sequence[str] = VIEWS) -> None:
-    """Refuses more than one view of a description, and a state as one. ``shown``: the views that the text names.
+    """Refuses more than one view of a description, and a state as one. `shown`: the views that the text names.
 
     Raises UsageProblem, OptionProblem.
     """

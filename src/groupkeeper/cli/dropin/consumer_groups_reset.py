@@ -107,7 +107,7 @@ class GroupReset:
         return partitions
 
     def refuse_no_scope(self, scopes: str = "--all-topics, --topic") -> None:
-        """Refuses a reset without topics or a file. ``scopes``: the options that the text names."""
+        """Refuses a reset without topics or a file. `scopes`: the options that the text names."""
         if not self.options.has("from-file"):
             raise UsageProblem(f"One of the reset scopes should be defined: {scopes}.")
 

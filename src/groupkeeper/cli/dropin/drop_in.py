@@ -22,7 +22,7 @@ class ExecutionFailure(Exception):
 
 
 class PropertiesUnreadable(ExecutionFailure):
-    """The file of properties could not be read. ``reason`` is the text without the Java class in front."""
+    """The file of properties could not be read. `reason` is the text without the Java class in front."""
 
     def __init__(self, java_class: str, reason: str) -> None:
         super().__init__(f"{java_class}: {reason}")
@@ -84,7 +84,7 @@ def read_options(
 ) -> Options | int:
     """The options, or the exit status if there is nothing left to do.
 
-    Errors of the parser are printed without the help; errors of ``check`` with it, if they are of ``with_help``.
+    Errors of the parser are printed without the help; errors of `check` with it, if they are of `with_help`.
     """
     if not arguments:
         return refuse_usage(table)

@@ -28,7 +28,7 @@ MISSING = "-"
 
 
 def cell(text: str, columns: int) -> str:
-    """The text, padded with blanks to ``columns`` columns."""
+    """The text, padded with blanks to `columns` columns."""
     return text.ljust(columns) if text.isascii() else text + " " * (columns - width(text))
 
 
@@ -133,12 +133,12 @@ def _table_of(places: Places, verbose: bool) -> str:
 
 
 def assignment(partitions: Sequence[TopicPartition] | None) -> str:
-    """``my_topic:0,1;new_topic:0``, a dash when there is none."""
+    """`my_topic:0,1;new_topic:0`, a dash when there is none."""
     return assigned(partitions or ()) or MISSING
 
 
 def assigned(partitions: Iterable[TopicPartition]) -> str:
-    """``my_topic:0,1;new_topic:0``, "" for none."""
+    """`my_topic:0,1;new_topic:0`, "" for none."""
     numbers_by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         numbers_by_topic.setdefault(topic, []).append(partition)
@@ -202,7 +202,7 @@ def state(group: ConsumerGroupDescription, *, verbose: bool) -> str:
 
 
 def coordinator_cell(node: Node) -> str:
-    """``host:port  (id)``."""
+    """`host:port  (id)`."""
     return f"{node.host}:{node.port}  ({node.id})"
 
 
@@ -255,7 +255,7 @@ def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:
 
 
 def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str], *, kind: str = "consumer") -> str:
-    """The output of --delete: ``failed`` has the reasons, ``kind`` is consumer or share."""
+    """The output of --delete: `failed` has the reasons, `kind` is consumer or share."""
     names = ", ".join(f"'{group_id}'" for group_id in deleted)
     if not failed:
         return f"Deletion of requested {kind} groups ({names}) was successful.\n"

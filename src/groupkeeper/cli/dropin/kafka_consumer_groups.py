@@ -1,7 +1,7 @@
 """kafka-consumer-groups, equal to the official tool of Kafka 4.4.0 in output, exit status and effect.
 
 Its defects are kept: exit status 0 on failure, one failure hides all other groups, a reset drops metadata and leader
-epochs, a shift may overflow. ``groupkeeper groups`` is the better form.
+epochs, a shift may overflow. `groupkeeper groups` is the better form.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 
 
 class OffsetsRefused(Exception):
-    """The tool failed. The text is shown behind ``Error occurred:``."""
+    """The tool failed. The text is shown behind `Error occurred:`."""
 
 
 class PartitionRule(NamedTuple):

@@ -1,6 +1,6 @@
 """kafka-share-groups, equal to the official tool of Kafka 4.4.0 in output, exit status and effect.
 
-Its defects are kept: exit status 0 on failure, one failure hides all other groups. ``groupkeeper groups`` is the better
+Its defects are kept: exit status 0 on failure, one failure hides all other groups. `groupkeeper groups` is the better
 form.
 """
 

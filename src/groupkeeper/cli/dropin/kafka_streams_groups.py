@@ -1,7 +1,7 @@
 """kafka-streams-groups, equal to the official tool of Kafka 4.4.0 in output, exit status and effect.
 
 Its defects are kept: a group that cannot be described hides those after it, and nothing is shown of a group without
-members. ``groupkeeper groups`` is the better form.
+members. `groupkeeper groups` is the better form.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Command-line options as jopt-simple 5 reads them, which the official tools use, and their help.
 
-Options have one or two dashes; a value follows as the next argument, whatever that looks like, or after ``=``;
+Options have one or two dashes; a value follows as the next argument, whatever that looks like, or after `=`;
 an optional value is not taken from an argument that looks like an option; other arguments are ignored, and
-``--`` ends the options. Values are converted when they are read, so that a bad number is an error of the execution and
+`--` ends the options. Values are converted when they are read, so that a bad number is an error of the execution and
 not of the usage.
 """
 
@@ -56,7 +56,7 @@ class Option(NamedTuple):
         return self.argument is not None
 
     def __str__(self) -> str:
-        """As it appears in messages: ``[group]``."""
+        """As it appears in messages: `[group]`."""
         return f"[{self.name}]"
 
 
@@ -65,7 +65,7 @@ VERSION = Option("version", "Show the version of Kafka whose tool this one equal
 
 
 class Options:
-    """The given options: present or absent, with their texts in order. ``strays``: other arguments."""
+    """The given options: present or absent, with their texts in order. `strays`: other arguments."""
 
     def __init__(self, table: OptionTable) -> None:
         self._table = table
@@ -112,15 +112,15 @@ class Options:
         return number
 
     def given(self, names: Iterable[str]) -> list[str]:
-        """The given options among the names, in the order of ``names``."""
+        """The given options among the names, in the order of `names`."""
         return [name for name in names if name in self._texts]
 
 
 class OptionTable:
     """The options of one tool, and how its arguments are read.
 
-    ``abbreviations``: the beginning of a name stands for the name when no other option begins so. ``summary``: what
-    the tool does, for our reference, where its own words (``purpose``) say it badly.
+    `abbreviations`: the beginning of a name stands for the name when no other option begins so. `summary`: what
+    the tool does, for our reference, where its own words (`purpose`) say it badly.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class OptionTable:
         self._abbreviations = abbreviations
 
     def derived(self, tool: str, purpose: str, options: Sequence[Option], *, without: Iterable[str]) -> OptionTable:
-        """The table of a tool that has these options, too, but for some; ``options`` are others, or replace theirs."""
+        """The table of a tool that has these options, too, but for some; `options` are others, or replace theirs."""
         left_out = frozenset(without)
         kept = {name: option for name, option in self.options.items() if name not in left_out}
         return OptionTable(tool, purpose, list((kept | {option.name: option for option in options}).values()))
@@ -180,7 +180,7 @@ class OptionTable:
             self._take(option, text, rest, found)
 
     def _take_cluster(self, letters: str, rest: list[str], found: Options) -> None:
-        """Reads one-letter options written together, the last perhaps with its value: ``-vf3``."""
+        """Reads one-letter options written together, the last perhaps with its value: `-vf3`."""
         cluster = []
         for place, letter in enumerate(letters, 1):
             if letter not in self.options:
@@ -220,7 +220,7 @@ class OptionTable:
 
 
 def need_one_of(options: Options, action: str, names: Iterable[str], shown: Iterable[str] | None = None) -> None:
-    """Raise UsageProblem unless one of the options was given. The message lists the ``shown`` ones, by default all."""
+    """Raise UsageProblem unless one of the options was given. The message lists the `shown` ones, by default all."""
     if not options.given(names):
         listed = ", ".join(f"[{name}]" for name in (names if shown is None else shown))
         raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")
@@ -266,7 +266,7 @@ def render(table: OptionTable) -> str:
 
 
 def signature(option: Option) -> str:
-    """The option with its value: ``--timeout <Long: timeout (ms)>``."""
+    """The option with its value: `--timeout <Long: timeout (ms)>`."""
     name = f"* --{option.name}" if option.required else f"--{option.name}"
     if option.argument is None:
         return name

@@ -61,7 +61,7 @@ def members(group: streams_types.StreamsGroupDescription, *, verbose: bool) -> s
 
 
 def tasks(assignment: streams_types.StreamsTasks, prefix: str = "") -> str:
-    """``ACTIVE: 0:[0,1]; STANDBY: 1:[2]; ``, "" for none."""
+    """`ACTIVE: 0:[0,1]; STANDBY: 1:[2]; `, "" for none."""
     kinds = {"ACTIVE": assignment.active, "STANDBY": assignment.standby, "WARMUP": assignment.warmup}
     return "".join(f"{prefix}{kind}: {_by_subtopology(some)}" for kind, some in kinds.items() if some)
 
@@ -135,7 +135,7 @@ def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]])
 
 
 def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str]) -> str:
-    """The output of --delete about groups; ``failed`` has the reasons."""
+    """The output of --delete about groups; `failed` has the reasons."""
     names = "'" + "', '".join(deleted) + "'"
     if not failed:
         return f"Deletion of requested streams groups ({names}) was successful.\n"

@@ -36,7 +36,7 @@ class UsageMistake(Exception):
 
 
 class Cluster(NamedTuple):
-    """A cluster: its address, its clients' properties, and their source, for messages. ``protected``: the name of its
+    """A cluster: its address, its clients' properties, and their source, for messages. `protected`: the name of its
     context, if that is protected.
     """
 
@@ -110,7 +110,7 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
 
 
 def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool) -> None:
-    """Adds ``--context``: one, or a list."""
+    """Adds `--context`: one, or a list."""
     default = (
         f"default: ${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server "
         "is given"
@@ -123,7 +123,7 @@ def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool) -> None
 
 
 def add_timeout(where: argparse._ArgumentGroup, otherwise_ms: int = TIMEOUT_MS) -> None:
-    """Adds the argument for the time of a call. ``otherwise_ms``: the default, without it and its property."""
+    """Adds the argument for the time of a call. `otherwise_ms`: the default, without it and its property."""
     where.add_argument(
         "--timeout",
         type=values.span_ms,

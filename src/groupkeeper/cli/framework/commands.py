@@ -1,8 +1,8 @@
-"""The tree of the commands of ``groupkeeper``, and the parser of command lines.
+"""The tree of the commands of `groupkeeper`, and the parser of command lines.
 
 A family of commands is a table of names; a command adds its arguments to a parser, and runs with what was parsed. Only
-the modules on the way to the typed command are imported. To add a command: a ``Command`` in the module of its family,
-and its line in the family's table. To add a family: a module with a ``Family``, and its line in ``COMMANDS``.
+the modules on the way to the typed command are imported. To add a command: a `Command` in the module of its family,
+and its line in the family's table. To add a family: a module with a `Family`, and its line in `COMMANDS`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from groupkeeper.rules.words import capitalized
 
 
 class CommandName(NamedTuple):
-    """A name in a table of commands. ``where`` is ``module:NAME`` of its Command or Family, below groupkeeper.cli."""
+    """A name in a table of commands. `where` is `module:NAME` of its Command or Family, below groupkeeper.cli."""
 
     purpose: str
     where: str
@@ -36,8 +36,8 @@ _USAGE_WIDTH = 92
 
 
 class Command(NamedTuple):
-    """A command. ``run`` returns the exit status. ``refuse`` in its options ends it with a wrong usage.
-    ``examples``: a command on each line.
+    """A command. `run` returns the exit status. `refuse` in its options ends it with a wrong usage.
+    `examples`: a command on each line.
     """
 
     add_arguments: Callable[[ArgumentParser], None]
@@ -193,7 +193,7 @@ def _leaves(command: ArgumentParser) -> Iterator[ArgumentParser]:
 
 
 def similar(typed: str, names: Sequence[str], *, cutoff: float = 0.7) -> str:
-    """``; did you mean …?`` with the nearest of the names, the one with the same beginning first; "": none is near."""
+    """`; did you mean …?` with the nearest of the names, the one with the same beginning first; "": none is near."""
     import difflib
 
     near = difflib.get_close_matches(typed, names, n=3, cutoff=cutoff)
@@ -252,7 +252,7 @@ def in_order(words: Sequence[str]) -> list[str]:
 
 
 def parser(words: Sequence[str] | None = None) -> ArgumentParser:
-    """The parser for the words typed, None: of all commands. The parsed ``run`` is the function to call."""
+    """The parser for the words typed, None: of all commands. The parsed `run` is the function to call."""
     top = ArgumentParser(
         prog="groupkeeper",
         description="Operate Kafka consumer groups.",

@@ -1,6 +1,6 @@
-"""``groupkeeper __complete WORD…``: candidates for the last word, which may be empty or begun.
+"""`groupkeeper __complete WORD…`: candidates for the last word, which may be empty or begun.
 
-The shells' completion scripts call this command. One candidate a line, with a tab before its meaning; ``:files`` for
+The shells' completion scripts call this command. One candidate a line, with a tab before its meaning; `:files` for
 names of files. Nothing is printed if a cluster doesn't answer in time.
 """
 
@@ -176,8 +176,8 @@ def _changes() -> list[tuple[str, str]]:
 def names_in_cluster(
     kind: str, servers: str | None, context: str | None, config_path: str | None, types: Container[str] | None = None
 ) -> list[str]:
-    """The groups (``GROUP``), transactional ids (``TRANSACTION``) or topics of a cluster; none if it doesn't answer
-    soon. ``types``: names of the wanted groups' types, None: any.
+    """The groups (`GROUP`), transactional ids (`TRANSACTION`) or topics of a cluster; none if it doesn't answer
+    soon. `types`: names of the wanted groups' types, None: any.
     """
     import asyncio
     from argparse import ArgumentTypeError, Namespace

@@ -1,4 +1,4 @@
-"""``groupkeeper completion SHELL``: the shell gets its candidates from ``groupkeeper __complete`` (``complete``)."""
+"""`groupkeeper completion SHELL`: the shell gets its candidates from `groupkeeper __complete` (`complete`)."""
 
 from __future__ import annotations
 

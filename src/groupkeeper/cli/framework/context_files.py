@@ -1,7 +1,7 @@
 """Contexts: clusters under names, each a file of properties in the platform's folder for configurations.
 
-``contexts/NAME.properties`` has ``bootstrap.servers``, perhaps ``command.config`` (a file of more properties),
-``groupkeeper.protected`` and ``journal.url``, and properties of the client. ``current-context`` has the name of the one
+`contexts/NAME.properties` has `bootstrap.servers`, perhaps `command.config` (a file of more properties),
+`groupkeeper.protected` and `journal.url`, and properties of the client. `current-context` has the name of the one
 to use. Files can hold secrets: mode 0600.
 """
 
@@ -41,7 +41,7 @@ class Context(NamedTuple):
     command_config: str | None
     """The path of a file with more properties; None: none."""
     properties: Mapping[str, str]
-    """Its own, which win over those of ``command_config``."""
+    """Its own, which win over those of `command_config`."""
     is_protected: bool = False
     """Whether changes must be confirmed with the context's name."""
     journal: str | None = None
@@ -134,7 +134,7 @@ def remove(name: str) -> None:
 
 
 def current() -> str | None:
-    """The context that ``use`` chose, None when there is none."""
+    """The context that `use` chose, None when there is none."""
     try:
         return (folder() / "current-context").read_text("utf-8").strip() or None
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The rule of all commands that change offsets or groups: without ``--execute``, they only show the change."""
+"""The rule of all commands that change offsets or groups: without `--execute`, they only show the change."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _CONFIRM_ONE = (
 
 
 def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False, counts_groups: bool = True) -> None:
-    """Adds the options to execute and confirm. ``deed``: the change, for the help. ``is_for_one``: the command changes
-    one group only. ``counts_groups`` False: it changes no groups.
+    """Adds the options to execute and confirm. `deed`: the change, for the help. `is_for_one`: the command changes
+    one group only. `counts_groups` False: it changes no groups.
     """
     does = command.add_mutually_exclusive_group()
     does.add_argument("--execute", action="store_true", help=f"{deed}; without it, only show what would be done")
@@ -73,9 +73,9 @@ async def check_confirmed(
 ) -> bool:
     """Raises NotConfirmed unless the number of groups and the context are confirmed, by option or at a terminal prompt.
 
-    True: there was a prompt, so an earlier comparison with the cluster may be out of date. ``are_named``: every group
-    was named on the command line, so their number needs no confirmation. ``of``: the number of groups in the plan, some
-    of which may be changed already: --confirm accepts it, too, so that an interrupted command can be repeated. ``show``
+    True: there was a prompt, so an earlier comparison with the cluster may be out of date. `are_named`: every group
+    was named on the command line, so their number needs no confirmation. `of`: the number of groups in the plan, some
+    of which may be changed already: --confirm accepts it, too, so that an interrupted command can be repeated. `show`
     is called before the prompt. If no group is left to change, nothing has to be confirmed.
     """
     if not count:
@@ -103,7 +103,7 @@ async def _check_count(session: ClusterSession, count: int, are_named: bool, sho
 async def check_context(session: ClusterSession, show: Callable[[], None] | None = None) -> bool:
     """Raise NotConfirmed unless a protected context is confirmed before anything is changed. True: there was a prompt.
 
-    There is at most one prompt. ``show`` is called before it.
+    There is at most one prompt. `show` is called before it.
     """
     options = session.options
     confirmed, name = options.confirm_context, session.protected or await _protecting(session)
@@ -178,7 +178,7 @@ def not_yet(count: int, *, are_named: bool = False) -> str:
 
 
 def words_to_apply(plan: Plan) -> list[str]:
-    """The options with which ``groupkeeper apply`` carries out a plan as it is now."""
+    """The options with which `groupkeeper apply` carries out a plan as it is now."""
     count = len(plan.groups)
     makes = any(group.state == GroupState.DEAD and group.offsets for group in plan.groups)
     return ["--execute", *(["--confirm", str(count)] if count > 1 else []), *(["--create"] if makes else [])]

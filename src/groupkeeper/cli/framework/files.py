@@ -17,7 +17,7 @@ class Unsaved(Exception):
 def save(path: str, texts: Iterable[str], *, is_private: bool = False) -> None:
     """Write the texts over whatever was in a file; an existing file is replaced atomically. Raises Unsaved.
 
-    ``is_private``: a new file is for its owner only; an existing file keeps its permissions.
+    `is_private`: a new file is for its owner only; an existing file keeps its permissions.
     """
     target = Path(path)
     try:
@@ -42,7 +42,7 @@ def save(path: str, texts: Iterable[str], *, is_private: bool = False) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Raises Unsaved if ``save`` would certainly fail; no temporary file remains."""
+    """Raises Unsaved if `save` would certainly fail; no temporary file remains."""
     target = Path(path)
     try:
         if target.is_dir():

@@ -49,7 +49,7 @@ def _check_groups(options: Namespace) -> str | None:
 
 
 def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
-    """Adds filters of these groups. ``of_all_types``: share and streams groups, too, which are only shown."""
+    """Adds filters of these groups. `of_all_types`: share and streams groups, too, which are only shown."""
     states, types = (values.listed_states, values.listed_types) if of_all_types else (values.states, values.types)
     command.add_argument(
         "--state", type=states, default=[], metavar="STATE[,STATE]", help=f"only groups in these states: {states}"
@@ -83,7 +83,7 @@ def named(texts: Iterable[str], *, regex: bool, argument: str) -> Names:
 
 
 def names_of(options: Namespace, argument: str) -> Names:
-    """The names and patterns typed for ``groups`` or ``topic``. Raises UsageMistake."""
+    """The names and patterns typed for `groups` or `topic`. Raises UsageMistake."""
     shown = "GROUP" if argument == "groups" else "--topic"
     return named(getattr(options, argument), regex=options.regex, argument=shown)
 
@@ -98,8 +98,8 @@ def are_typed(options: Namespace) -> bool:
 async def selected(
     session: ClusterSession, *, with_share: bool = False, with_streams: bool = False
 ) -> tuple[Selection, Page]:
-    """The groups that the options select, and the problems and remarks about the selection. ``with_share``,
-    ``with_streams``: also groups of these types.
+    """The groups that the options select, and the problems and remarks about the selection. `with_share`,
+    `with_streams`: also groups of these types.
     """
     options = session.options
     session.progress.say("listing groups")

@@ -1,5 +1,5 @@
-"""The journal that commands write to: ``GROUPKEEPER_JOURNAL``, else ``journal.url`` of the context, is a file, a topic
-or ``off``; without both it is a file at the platform's place.
+"""The journal that commands write to: `GROUPKEEPER_JOURNAL`, else `journal.url` of the context, is a file, a topic
+or `off`; without both it is a file at the platform's place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OFF = "off"
 
 
 def journal(options: Namespace | None = None) -> ChangeJournal | None:
-    """The journal of this machine's user, or of the team; None when it is turned off. ``options``: of a command that
+    """The journal of this machine's user, or of the team; None when it is turned off. `options`: of a command that
     uses contexts, which may name it. Raises UsageMistake where they name several.
     """
     wanted = os.environ.get(VARIABLE, "") or ("" if options is None else _of_contexts(options))
@@ -56,7 +56,7 @@ def _named_by(context: str) -> str:
 
 
 def journal_in(address: str) -> TopicJournal:
-    """The journal at a ``kafka://`` address."""
+    """The journal at a `kafka://` address."""
     return TopicJournal(address, lambda: _admin_of(address))
 
 
@@ -90,7 +90,7 @@ def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
 
 
 def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | None:
-    """A recorder of this program's changes; None: the journal is turned off. ``on_failure``: see Recorder."""
+    """A recorder of this program's changes; None: the journal is turned off. `on_failure`: see Recorder."""
     return _recorder((tool, *sys.argv[1:]), on_failure)
 
 

@@ -14,7 +14,7 @@ _JSON = "json"
 
 
 def add_log_format(command: _ActionsContainer) -> None:
-    """Adds the argument for ``log_to_stderr``."""
+    """Adds the argument for `log_to_stderr`."""
     command.add_argument(
         "--log-format",
         choices=["text", _JSON],
@@ -24,8 +24,8 @@ def add_log_format(command: _ActionsContainer) -> None:
 
 
 def log_to_stderr(options: Namespace, text_form: str, time_form: str | None = None) -> None:
-    """Writes every row of the level INFO and above from now on. ``text_form``: the format of text rows, for
-    ``logging``; ``time_form``: the format of times in UTC, None: as ``logging`` has them.
+    """Writes every row of the level INFO and above from now on. `text_form`: the format of text rows, for
+    `logging`; `time_form`: the format of times in UTC, None: as `logging` has them.
     """
     handler = logging.StreamHandler(sys.stderr)
     form = _JsonRows() if options.log_format == _JSON else logging.Formatter(text_form, time_form)

@@ -55,8 +55,8 @@ def complain(text: str) -> None:
 def complain_and_say(texts: Iterable[tuple[str, str]]) -> None:
     """Write pairs: the first to standard error, and after it the second to standard output.
 
-    The order cannot be seen when the two go to different places: then each gets all at once. What ``texts`` raises is
-    raised when the pairs before are written. Raises as ``say`` does.
+    The order cannot be seen when the two go to different places: then each gets all at once. What `texts` raises is
+    raised when the pairs before are written. Raises as `say` does.
     """
     if _are_one_place():
         for complaint, text in texts:
@@ -97,7 +97,7 @@ def flush() -> None:
 def written(run: Callable[[], int], *, unencodable: str) -> int:
     """Runs a command, and makes sure that its output arrives; returns the exit status.
 
-    ``unencodable``: Python's error handler for characters that the output's encoding lacks.
+    `unencodable`: Python's error handler for characters that the output's encoding lacks.
     """
     if sys.stdout is None:  # mypy doesn't know that it is None when the descriptor is closed
         sys.stdout = _Closed()

@@ -1,6 +1,6 @@
 """Reports as tables for people, and as JSON and CSV for programs. Pure: each writer turns pages into text.
 
-The output is the joined results of ``begin``, of ``page`` for every page as it comes, and of ``end``.
+The output is the joined results of `begin`, of `page` for every page as it comes, and of `end`.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class TableWriter(Writer):
         cuts_names: bool = False,
         encoding: str | None = None,
     ) -> None:
-        """``with_columns``: shown although tables leave them out by default. ``limit``: None: as wide as it gets.
-        Letters that the output's ``encoding`` doesn't have are escaped, which makes texts longer.
+        """`with_columns`: shown although tables leave them out by default. `limit`: None: as wide as it gets.
+        Letters that the output's `encoding` doesn't have are escaped, which makes texts longer.
         """
         self.has_cut = False
         self._encoding = encoding or "utf-8"
@@ -254,7 +254,7 @@ def _are_sentences(rows: Sequence[Row], name: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what isn't printable: ``\\n``, ``\\x1b``."""
+    """The text with escapes for what isn't printable: `\\n`, `\\x1b`."""
     if text.isprintable():
         return text
     return "".join(
@@ -263,7 +263,7 @@ def printable(text: str) -> str:
 
 
 def room_for(sizes: Mapping[K, int], names: Collection[K], limit: int) -> Mapping[K, int]:
-    """The widths of the columns to cut so that the table is at most ``limit`` wide; only those in ``names`` are cut,
+    """The widths of the columns to cut so that the table is at most `limit` wide; only those in `names` are cut,
     the widest first, to the same width.
     """
     over = sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) - limit
@@ -286,7 +286,7 @@ def shortened(text: str, size: int) -> str:
 
 
 def places_text(places: Sequence[Mapping[str, str | int]]) -> str:
-    """``orders:0,1;payments:2``; no name of a topic has one of those characters."""
+    """`orders:0,1;payments:2`; no name of a topic has one of those characters."""
     partitions: dict[str, list[str]] = {}
     for place in places:
         partitions.setdefault(str(place["topic"]), []).append(str(place["partition"]))
@@ -294,7 +294,7 @@ def places_text(places: Sequence[Mapping[str, str | int]]) -> str:
 
 
 class JsonWriter(Writer):
-    """One object: ``schema``, the rows under the shape's kind, what there is more, ``notes`` and ``problems``.
+    """One object: `schema`, the rows under the shape's kind, what there is more, `notes` and `problems`.
 
     Every row is on a line of its own. Letters that the output's encoding doesn't have are escaped as JSON does it.
     """
@@ -341,7 +341,7 @@ class JsonWriter(Writer):
 
 
 class JsonLinesWriter(JsonWriter):
-    """An object on a line of its own for each row, with ``schema`` first; one with ``problem`` for what failed."""
+    """An object on a line of its own for each row, with `schema` first; one with `problem` for what failed."""
 
     def begin(self) -> str:
         return ""
@@ -362,7 +362,7 @@ def _problem_object(problem: Problem) -> Mapping[str, object]:
 class CsvWriter(Writer):
     """A line with the names of the columns, then one for each row.
 
-    Absent values are empty, ``true`` and ``false`` stand for themselves, partitions are ``orders:0,1;payments:2``.
+    Absent values are empty, `true` and `false` stand for themselves, partitions are `orders:0,1;payments:2`.
     """
 
     def __init__(self, shape: Shape) -> None:

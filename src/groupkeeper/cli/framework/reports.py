@@ -15,9 +15,9 @@ Places = Mapping[str, Sequence[int]]
 
 
 class Column(NamedTuple):
-    """A key in JSON, and a column in CSV and tables. ``in_table`` False: tables have it only if it is selected.
+    """A key in JSON, and a column in CSV and tables. `in_table` False: tables have it only if it is selected.
 
-    ``goes``: the larger, the sooner it is left out of a table that is too wide; 0: it stays.
+    `goes`: the larger, the sooner it is left out of a table that is too wide; 0: it stays.
     """
 
     name: str
@@ -33,7 +33,7 @@ CLUSTER = Column("cluster", "the cluster's name", in_table=False)
 class Shape(NamedTuple):
     """Rows of one kind: the name of the schema, their key in JSON, and their columns.
 
-    ``version`` grows when a column is removed or changes its meaning, not when one is added at the end.
+    `version` grows when a column is removed or changes its meaning, not when one is added at the end.
     """
 
     schema: str
@@ -43,14 +43,14 @@ class Shape(NamedTuple):
 
     @property
     def name(self) -> str:
-        """``offsets/1``"""
+        """`offsets/1`"""
         return f"{self.schema}/{self.version}"
 
 
 class Page(NamedTuple):
-    """A part of a report, shown at once. ``remarks``: noteworthy facts that are no failures.
+    """A part of a report, shown at once. `remarks`: noteworthy facts that are no failures.
 
-    ``more``: facts about the whole, for programs. ``plain``: the text of a page in a report without rows.
+    `more`: facts about the whole, for programs. `plain`: the text of a page in a report without rows.
     """
 
     rows: Sequence[Row] = ()

@@ -74,7 +74,7 @@ def add_clusters(command: ArgumentParser, *, timeout_ms: int = TIMEOUT_MS) -> No
 
 
 def named_servers(text: str) -> Named:
-    """``NAME=host:port,…``"""
+    """`NAME=host:port,…`"""
     name, is_named, servers = text.rpartition("=")
     if is_named and not name:
         raise ArgumentTypeError(f"{text!r}: expected a name before '=', for example prod=kafka-1:9092")
@@ -269,7 +269,7 @@ async def _one_after_the_other(
 ) -> AsyncGenerator[Page, None]:
     """The pages of clusters in the order of the command line; slow clusters come after the others.
 
-    ``patience_s``: the time after which a cluster is slow, None: never. Remarks come last; one that several clusters
+    `patience_s`: the time after which a cluster is slow, None: never. Remarks come last; one that several clusters
     share is shown once.
     """
 
@@ -310,7 +310,7 @@ _NOWHERE = (None, None, None)
 
 
 class _Absences:
-    """Groups that some clusters don't have, and these clusters. ``is_allowed``: one cluster with the group is
+    """Groups that some clusters don't have, and these clusters. `is_allowed`: one cluster with the group is
     enough.
     """
 
@@ -325,7 +325,7 @@ class _Absences:
         self._answered += not failed
 
     def holds(self, problem: Problem) -> bool:
-        """Whether the problem is that a group is missing; it is then kept for ``page``."""
+        """Whether the problem is that a group is missing; it is then kept for `page`."""
         if not self._is_allowed or problem.error != GroupIdNotFound.name or problem.group is None:
             return False
         self._held.setdefault(problem.group, []).append(problem)
@@ -369,7 +369,7 @@ def add_choices(command: ArgumentParser) -> None:
 
 
 def choice_of(options: Namespace, what: str) -> Choice:
-    """The names and patterns typed for ``group`` or ``topic``. Raises UsageMistake."""
+    """The names and patterns typed for `group` or `topic`. Raises UsageMistake."""
 
     def names(argument: str) -> Names:
         return named(getattr(options, argument.replace("-", "_")), regex=options.regex, argument=f"--{argument}")

@@ -18,7 +18,7 @@ _INTERVAL_S = 0.2
 
 
 def has_colour(stream: TextIO | None, wish: str) -> bool:
-    """Whether to write colours. ``wish`` is always, never or auto: on a terminal, unless NO_COLOR is set."""
+    """Whether to write colours. `wish` is always, never or auto: on a terminal, unless NO_COLOR is set."""
     if wish != "auto":
         return wish == "always"
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -42,7 +42,7 @@ def columns_of(stream: TextIO | None) -> int:
 class Progress:
     """A progress line on standard error, shown when a step takes long; nothing is shown when that is no terminal.
 
-    ``clear`` takes it away before anything else is written, and ``paused`` keeps it away while a question stands.
+    `clear` takes it away before anything else is written, and `paused` keeps it away while a question stands.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ def words_of(options: Namespace) -> tuple[str, ...]:
 
 
 def follow_up(options: Namespace, *words: str, names: Sequence[str] = ()) -> str:
-    """Another command of groupkeeper on the same cluster, as text to type. ``names``: of groups and the like."""
+    """Another command of groupkeeper on the same cluster, as text to type. `names`: of groups and the like."""
     cluster = [word for name in _CLUSTER for word in as_typed(options, name)]
     for name, value in getattr(options, "property", ()):
         cluster += ["--property", f"{name}={masked(name, value)}"]

@@ -1,4 +1,4 @@
-"""Values of options of ``groupkeeper``: each is parsed, or refused with an example, before a request is sent."""
+"""Values of options of `groupkeeper`: each is parsed, or refused with an example, before a request is sent."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def properties(path: str) -> dict[str, str]:
 
 
 def client_property(text: str) -> tuple[str, str]:
-    """``NAME=VALUE``"""
+    """`NAME=VALUE`"""
     name, separator, value = text.partition("=")
     if not separator or not name.strip():
         quoted = f"{name_in(text)!r}: " if name_in(text) else ""
@@ -126,7 +126,7 @@ class ListOf(Generic[T]):
     """Names separated by commas, each in any case."""
 
     def __init__(self, names: Iterable[T], example: str, hints: Mapping[str, str] = {}) -> None:
-        """``hints``: texts about names that are not among ``names``."""
+        """`hints`: texts about names that are not among `names`."""
         self.names = tuple(names)
         self._by_text = {name.lower(): name for name in self.names}
         self._example = example
@@ -155,7 +155,7 @@ listed_types = ListOf((*_TYPES, GroupType.SHARE, GroupType.STREAMS), "Consumer",
 
 
 def topic(text: str) -> str:
-    """``orders`` or ``orders:0,1``."""
+    """`orders` or `orders:0,1`."""
     example = "expected a topic or TOPIC:PARTITION[,PARTITION...], for example orders or orders:0,1"
     if not _TOPIC.fullmatch(text):
         raise ArgumentTypeError(f"{text!r}: {example}")
@@ -166,7 +166,7 @@ def topic(text: str) -> str:
 
 
 def partition(text: str) -> TopicPartition:
-    """``orders:0``"""
+    """`orders:0`"""
     name, _, number = topic(text).partition(":")
     if not number or "," in number:
         raise ArgumentTypeError(f"{text!r}: expected TOPIC:PARTITION, for example orders:0")
@@ -229,7 +229,7 @@ def plan_file(path: str) -> PlanFile:
 
 
 def checkpoint(text: str) -> NamedCheckpoint:
-    """``[[CLUSTER:][NAME]=]PATH``; what has a ``/`` before its ``=`` is a path."""
+    """`[[CLUSTER:][NAME]=]PATH`; what has a `/` before its `=` is a path."""
     found = _CHECKPOINT.fullmatch(text)
     cluster, name, path = found.groups() if found else (None, None, text)
     if not path.strip() or text.startswith("="):

@@ -1,4 +1,4 @@
-"""``groupkeeper groups delete`` and ``delete-offsets``."""
+"""`groupkeeper groups delete` and `delete-offsets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper groups describe``, ``offsets`` and ``members``: one report in three views, and its sums."""
+"""`groupkeeper groups describe`, `offsets` and `members`: one report in three views, and its sums."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ class _Notes:
         return bool(self._without_offsets)
 
     def remarks(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
-        """All remarks. ``may_hide``: some offsets may be hidden."""
+        """All remarks. `may_hide`: some offsets may be hidden."""
         what = "no committed offsets" + " for these topics" * is_filtered + " that may be seen" * may_hide
         return [
             *_counted(self._idle, "has no members", "have no members"),

@@ -1,4 +1,4 @@
-"""``groupkeeper groups …``: the table of its commands."""
+"""`groupkeeper groups …`: the table of its commands."""
 
 from __future__ import annotations
 

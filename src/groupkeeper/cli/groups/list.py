@@ -1,4 +1,4 @@
-"""``groupkeeper groups list``."""
+"""`groupkeeper groups list`."""
 
 from __future__ import annotations
 

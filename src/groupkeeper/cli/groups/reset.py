@@ -1,4 +1,4 @@
-"""``groupkeeper groups reset``."""
+"""`groupkeeper groups reset`."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _problem_of(trouble: PlanTrouble) -> Problem:
 
 
 def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_group: bool) -> Iterable[Page]:
-    """The outcome of each group, or the expected one, as in ``result``."""
+    """The outcome of each group, or the expected one, as in `result`."""
     done = {group.group_id: group.changes for group in applied.done}
     already = set(applied.already)
     for group in groups:

@@ -19,7 +19,7 @@ NO_STATUS: Row = dict.fromkeys(COLUMNS)
 
 
 class Statuses(NamedTuple):
-    """The status columns. ``rows``: by group; groups that the poll has not found are unknown. None: rows keep
+    """The status columns. `rows`: by group; groups that the poll has not found are unknown. None: rows keep
     NO_STATUS.
     """
 

@@ -1,4 +1,4 @@
-"""``groupkeeper groups describe --view topology``: the nodes of applications of Kafka Streams."""
+"""`groupkeeper groups describe --view topology`: the nodes of applications of Kafka Streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper groups watch``: each change of groups and their members as it happens, until Ctrl-C."""
+"""`groupkeeper groups watch`: each change of groups and their members as it happens, until Ctrl-C."""
 
 from __future__ import annotations
 

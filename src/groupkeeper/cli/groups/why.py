@@ -1,4 +1,4 @@
-"""``groupkeeper groups why``: the facts that explain why a group does not move, the reason first."""
+"""`groupkeeper groups why`: the facts that explain why a group does not move, the reason first."""
 
 from __future__ import annotations
 

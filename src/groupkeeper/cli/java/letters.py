@@ -95,7 +95,7 @@ _ANY_CASE = frozenset(["Lu", "Ll", "Lt", "Lower", "Upper", "javaLowerCase", "jav
 
 
 def of_property(name: str, *, any_case: bool) -> frozenset[str] | None:
-    """The letters of ``\\p{name}``, None when there is no such property. ``any_case``: case doesn't matter."""
+    """The letters of `\\p{name}`, None when there is no such property. `any_case`: case doesn't matter."""
     kind, equals, value = name.partition("=")
     if equals:
         return _of_pair(kind.lower(), value, any_case=any_case)

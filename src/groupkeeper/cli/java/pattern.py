@@ -1,6 +1,6 @@
 """Regular expressions of java.util.regex for the names of topics: read, checked, and written as Python's.
 
-Python has another syntax: no ``\\p{L}``, ``\\Q.\\E``, ``[a-z&&[^q]]``, ``(?<name>a)``, no flags in the middle. A class
+Python has another syntax: no `\\p{L}`, `\\Q.\\E`, `[a-z&&[^q]]`, `(?<name>a)`, no flags in the middle. A class
 of characters becomes the set of those that names of topics consist of. Two things are left out: look-behind of
 several widths, which Python lacks, and the names of Unicode's blocks (any is taken for one).
 """
@@ -40,7 +40,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
 
 
 def without_quotes(text: str) -> str:
-    r"""The pattern with what stands between ``\Q`` and ``\E`` escaped letter by letter."""
+    r"""The pattern with what stands between `\Q` and `\E` escaped letter by letter."""
     parts = []
     place = 0
     while place < len(text):
@@ -292,7 +292,7 @@ class _PatternReader:
         return NAME_LETTERS & letters
 
     def _class(self, *, is_whole: bool) -> frozenset[str]:
-        """After ``[``, with its end; or a part after ``&&``, up to the end of the whole."""
+        """After `[`, with its end; or a part after `&&`, up to the end of the whole."""
         is_negative = is_whole and self._peek() == "^"
         if is_negative:
             self._next()
@@ -316,7 +316,7 @@ class _PatternReader:
         return NAME_LETTERS - found if is_negative else found
 
     def _intersected(self) -> frozenset[str] | None:
-        """The class on the right of ``&&``; None: there is none."""
+        """The class on the right of `&&`; None: there is none."""
         right: frozenset[str] | None = None
         while (letter := self._peek()) not in ("]", "&"):
             if letter == "[":

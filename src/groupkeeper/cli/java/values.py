@@ -78,7 +78,7 @@ def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool =
     """The distinct keys in the order in which a java.util.HashMap gives them.
 
     Which group a tool treats first decides which error it shows, and what was already done when it stops.
-    ``copied``: the map was made of another one, so that its table is just large enough. ``sized``: it was made for this
+    `copied`: the map was made of another one, so that its table is just large enough. `sized`: it was made for this
     number of keys, and grew when there were too many for its table.
     """
     distinct = list(dict.fromkeys(keys))

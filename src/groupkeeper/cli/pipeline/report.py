@@ -145,7 +145,7 @@ def _target(options: Namespace) -> str:
 
 
 def summary_text(report: Report, *, is_coloured: bool = False, limit: int | None = None) -> str:
-    """The report in short; colours are all that a terminal gets beside text. ``limit``: names are cut to that width."""
+    """The report in short; colours are all that a terminal gets beside text. `limit`: names are cut to that width."""
     from groupkeeper.pipeline.report import page, words
 
     tone, sentence = page.verdict(report)

@@ -1,4 +1,4 @@
-"""``groupkeeper apply``: applies a plan if the state from which it was made has not changed."""
+"""`groupkeeper apply`: applies a plan if the state from which it was made has not changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
 
 
 def plan_of(path: str) -> Plan:
-    """The plan in a file; ``-`` is standard input."""
+    """The plan in a file; `-` is standard input."""
     try:
         return document.read(values.text_of(path, is_standard_input=path == STANDARD_OUTPUT))
     except BadPlanFile as problem:

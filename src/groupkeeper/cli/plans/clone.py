@@ -1,4 +1,4 @@
-"""``groupkeeper plan clone``."""
+"""`groupkeeper plan clone`."""
 
 from __future__ import annotations
 

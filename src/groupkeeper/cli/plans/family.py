@@ -1,4 +1,4 @@
-"""``groupkeeper plan …``: the planned changes of committed offsets, and a file for ``groupkeeper apply``."""
+"""`groupkeeper plan …`: the planned changes of committed offsets, and a file for `groupkeeper apply`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper history`` and ``groupkeeper undo``: changes made from here, and their undo."""
+"""`groupkeeper history` and `groupkeeper undo`: changes made from here, and their undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common parts of ``groupkeeper apply`` and ``groupkeeper undo``: confirming, waiting, the report."""
+"""Common parts of `groupkeeper apply` and `groupkeeper undo`: confirming, waiting, the report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NotJournalled(ClientError):
 
 
 def add_applying(command: ArgumentParser, deed: str) -> None:
-    """Adds the options for applying a plan. ``deed``: what applying does, for the help."""
+    """Adds the options for applying a plan. `deed`: what applying does, for the help."""
     add_executing(command, deed)
     command.add_argument(
         "--wait",
@@ -156,7 +156,7 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
 
 
 def _way_out(options: Namespace, plan: Plan) -> str:
-    """The advice if the plan no longer fits the cluster. ``undo`` makes its own plan each time."""
+    """The advice if the plan no longer fits the cluster. `undo` makes its own plan each time."""
     policy = getattr(options, "if_out_of_range", None)
     if policy is None:
         return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"

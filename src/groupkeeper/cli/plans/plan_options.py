@@ -108,7 +108,7 @@ def refuse_unwritable(name: str, path: str | None) -> None:
 
 
 async def shown(session: ClusterSession, made: Made, scenario: Scenario | None = None) -> list[Page]:
-    """The report of a plan; writes the plan to the file of --save. ``scenario``: the one that all its groups share."""
+    """The report of a plan; writes the plan to the file of --save. `scenario`: the one that all its groups share."""
     options = session.options
     rows = list(change_rows(made.plan.groups))
     absent, notes = await note_absent(session, made, suggests=made.plan.kind in _NAMING)
@@ -140,7 +140,7 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
 
 
 async def note_absent(session: ClusterSession, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
-    """Problems for groups that don't exist (``suggests``: with a similar existing name), and remarks for those that
+    """Problems for groups that don't exist (`suggests`: with a similar existing name), and remarks for those that
     --create plans for. A group matched by a pattern that was deleted meanwhile is no problem.
     """
     planned = {group.group_id for group in made.plan.groups}
@@ -181,7 +181,7 @@ async def with_topics(session: ClusterSession, problems: Sequence[Problem]) -> l
 
 
 def sized(plan: Plan) -> str:
-    """``1 group, 12 partitions``"""
+    """`1 group, 12 partitions`"""
     return f"{counted(len(plan.groups), 'group')}, {counted(plan.size, 'partition')}"
 
 

@@ -1,4 +1,4 @@
-"""``groupkeeper plan reset``: the result of a reset, as a table and as a file for ``groupkeeper apply``."""
+"""`groupkeeper plan reset`: the result of a reset, as a table and as a file for `groupkeeper apply`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The target of a reset and its partitions: arguments of ``groups reset`` and ``plan reset``."""
+"""The target of a reset and its partitions: arguments of `groups reset` and `plan reset`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper plan delete-offsets`` and ``plan sweep``."""
+"""`groupkeeper plan delete-offsets` and `plan sweep`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper spark`` and its commands."""
+"""`groupkeeper spark` and its commands."""
 
 from __future__ import annotations
 

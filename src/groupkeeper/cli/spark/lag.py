@@ -1,4 +1,4 @@
-"""``groupkeeper spark lag``: checkpoints of this machine, beside the ends of the logs."""
+"""`groupkeeper spark lag`: checkpoints of this machine, beside the ends of the logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that ``groupkeeper spark`` reports, column by column: the reference is written from here."""
+"""The rows that `groupkeeper spark` reports, column by column: the reference is written from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``groupkeeper spark starting-offsets``: the way back from a group, or a checkpoint, to a query."""
+"""`groupkeeper spark starting-offsets`: the way back from a group, or a checkpoint, to a query."""
 
 from __future__ import annotations
 

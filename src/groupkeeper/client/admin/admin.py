@@ -34,18 +34,18 @@ class Admin(
     GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls,
     ConfigCalls, PartitionCalls, TransactionCalls, AccessCalls,
 ):  # fmt: skip
-    """An asynchronous admin client. Use it as ``async with Admin("host:9092") as admin: …``.
+    """An asynchronous admin client. Use it as `async with Admin("host:9092") as admin: …`.
 
-    ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client properties
+    `bootstrap_servers` is "host:port,host:port" ("[::1]:9092" for IPv6). `properties` are Kafka's client properties
     by their Java names (client.id, request.timeout.ms, default.api.timeout.ms, retry.backoff.ms …); an argument given
     here wins over a property; unknown names are ignored. Certificate stores are read here; an unusable one raises
-    IllegalArgument. ``token_provider`` is called for tokens when sasl.mechanism is OAUTHBEARER.
+    IllegalArgument. `token_provider` is called for tokens when sasl.mechanism is OAUTHBEARER.
 
-    Entering connects to the first bootstrap server that answers. Every call takes ``timeout_ms``, the time for the
-    whole call with all its retries (None: ``default_timeout_ms``). Calls raise ``ClientError`` (no usable response;
-    ``CallTimedOut``, ``ConnectionFailed``, ``UnsupportedVersion`` …) or ``KafkaError`` (the broker refused) when
-    nothing can be answered at all; calls on many keys return a ``Batch`` that has each key's result or failure. A
-    single value instead of a collection (``"billing"`` for ``["billing"]``) raises IllegalArgument.
+    Entering connects to the first bootstrap server that answers. Every call takes `timeout_ms`, the time for the
+    whole call with all its retries (None: `default_timeout_ms`). Calls raise `ClientError` (no usable response;
+    `CallTimedOut`, `ConnectionFailed`, `UnsupportedVersion` …) or `KafkaError` (the broker refused) when
+    nothing can be answered at all; calls on many keys return a `Batch` that has each key's result or failure. A
+    single value instead of a collection (`"billing"` for `["billing"]`) raises IllegalArgument.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Admin(
         properties: Mapping[str, str] = {},
         token_provider: TokenProvider | None = None,
     ) -> Self:
-        """Returns a connected client, for the prompt, notebooks and long-lived objects; ``close`` ends it. The
+        """Returns a connected client, for the prompt, notebooks and long-lived objects; `close` ends it. The
         arguments are those of the class.
         """
         admin = cls(
@@ -122,10 +122,10 @@ class Admin(
         """The first records at or after offsets, read from the partitions' leaders (Fetch).
 
         None: the log was read to its end, and there is no such record, though there may be markers of transactions.
-        Records of open and aborted transactions count, as in a lookup by time (ListOffsets); with ``read_committed``
+        Records of open and aborted transactions count, as in a lookup by time (ListOffsets); with `read_committed`
         they don't, and the log is read up to its last stable offset. Fails per position: OffsetOutOfRange,
         TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition, LeaderNotAvailable …
-        ``timeout_ms`` is for each request: many positions in large batches take many.
+        `timeout_ms` is for each request: many positions in large batches take many.
         """
         from groupkeeper.client.admin import record_times
         from groupkeeper.client.admin.log_fetch import Isolation
@@ -136,7 +136,7 @@ class Admin(
     async def record_timestamps(
         self, positions: Iterable[Position], *, timeout_ms: int | None = None
     ) -> Batch[Position, int | None]:
-        """Timestamps in ms of the records that ``first_records`` finds, with its failures.
+        """Timestamps in ms of the records that `first_records` finds, with its failures.
 
         None: there is no such record. A record without a timestamp has −1.
         """
@@ -152,10 +152,10 @@ class Admin(
         max_bytes: int | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[TopicPartition, None]:
-        """Read partitions from a range's first offset up to its second, exclusive (Fetch). ``take`` is called with each
+        """Read partitions from a range's first offset up to its second, exclusive (Fetch). `take` is called with each
         piece: batches, the last one possibly incomplete, also some outside the range, also aborted transactions and
-        markers. It returns the offset after the last whole batch. ``max_bytes``: size of a piece, unless a batch is
-        larger; default: 1 MiB. Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
+        markers. It returns the offset after the last whole batch. `max_bytes`: size of a piece, unless a batch is
+        larger; default: 1 MiB. Fails per partition, as `record_timestamps`. `timeout_ms` is for each piece.
         """
         from groupkeeper.client.admin.log_fetch import read_logs
 
@@ -171,11 +171,11 @@ class Admin(
     ) -> Batch[str, StreamsGroupDescription]:
         """Describe groups of Kafka Streams instances with their topics and tasks (KIP-1071).
 
-        ``include_topology``: also the nodes of the application, if the brokers store them (Kafka 4.4).
+        `include_topology`: also the nodes of the application, if the brokers store them (Kafka 4.4).
 
         Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
         TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1, or than 4.4 and
-        ``include_topology`` is set.
+        `include_topology` is set.
         """
         from groupkeeper.client.admin import streams_groups
 

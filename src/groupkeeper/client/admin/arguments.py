@@ -24,7 +24,7 @@ def several(values: Iterable[T], name: str) -> list[T]:
 
 
 def several_each(groups: Mapping[str, Iterable[T] | None], name: str) -> dict[str, list[T] | None]:
-    """The values of a mapping by group, each checked as by ``several``, without repetitions; None stays None."""
+    """The values of a mapping by group, each checked as by `several`, without repetitions; None stays None."""
     return {
         group_id: None if values is None else list(dict.fromkeys(several(values, name)))
         for group_id, values in mapped(groups, "groups").items()
@@ -54,7 +54,7 @@ def of_kind(values: Iterable[T], kind: type[T], name: str) -> list[T]:
 
 
 def one_of(value: T, kind: type | tuple[type, ...], name: str, *, secret: bool = False) -> T:
-    """Returns a value of one of the classes. Raises IllegalArgument for any other, showing it unless ``secret``."""
+    """Returns a value of one of the classes. Raises IllegalArgument for any other, showing it unless `secret`."""
     if not isinstance(value, kind) or isinstance(value, bool):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         given = "a value" if secret else repr(value)

@@ -98,7 +98,7 @@ def locating(cluster: Cluster, kind: CoordinatorKind = GROUPS) -> Locate[str]:
 
 
 def coordinator_at(peer: Peer) -> Node:
-    """The node of the coordinator that replied: ``cluster.coordinators`` may have changed since."""
+    """The node of the coordinator that replied: `cluster.coordinators` may have changed since."""
     assert peer.node is not None, "requests for groups are sent to brokers that were looked up"
     return peer.node
 

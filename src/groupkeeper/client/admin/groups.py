@@ -47,11 +47,11 @@ class GroupCalls(DescriptionCalls):
         protocol_types: Iterable[str] | None = None,
         timeout_ms: int | None = None,
     ) -> GroupListings:
-        """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
+        """The groups of all brokers (KIP-518). Empty `states` or `types`, None `protocol_types`: all of them.
 
         Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups are type
-        Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a filter. A
-        state given as a text is sent unchanged: brokers expect ``not_ready`` for NotReady.
+        Share. A broker that fails is in `failed` of the result: UnsupportedVersion when it is too old for a filter. A
+        state given as a text is sent unchanged: brokers expect `not_ready` for NotReady.
         """
         deadline = self._cluster.deadline("listGroups", timeout_ms)
         state_names = [name for state in several(states, "states") for name in _names(state)]
@@ -107,9 +107,9 @@ class GroupCalls(DescriptionCalls):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Remove members from their group: the given ones, or with ``ALL`` all members.
+        """Remove members from their group: the given ones, or with `ALL` all members.
 
-        ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
+        `reason` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
         """
         deadline = self._cluster.deadline("removeMembersFromConsumerGroup", timeout_ms)

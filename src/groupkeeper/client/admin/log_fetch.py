@@ -46,7 +46,7 @@ class Isolation(IntEnum):
 
 
 class FetchedBatches(NamedTuple):
-    """Record batches, the last one possibly incomplete. ``aborted`` has the producer ids of transactions that were
+    """Record batches, the last one possibly incomplete. `aborted` has the producer ids of transactions that were
     aborted, by their first offsets; none unless they were read with COMMITTED.
     """
 
@@ -71,7 +71,7 @@ class LogFetch:
         bytes_per_partition: int,
         isolation: Isolation = Isolation.UNCOMMITTED,
     ) -> None:
-        """``new_deadline`` makes the deadline for the next result; called again after each."""
+        """`new_deadline` makes the deadline for the next result; called again after each."""
         self._peer = peer
         self._isolation = isolation
         self._new_deadline = new_deadline
@@ -84,7 +84,7 @@ class LogFetch:
     async def round(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Read]:
         """The result of one request, for as many partitions as it has room for, in the given order.
 
-        Partitions missing in the result must be requested again. Raises the errors of ``Peer.ask``.
+        Partitions missing in the result must be requested again. Raises the errors of `Peer.ask`.
         """
         requested = self._with_room(offsets)
         answer = await self._peer.ask(FetchResponse, self._request(requested, offsets), self._deadline)

@@ -53,7 +53,7 @@ class LogOffsetCalls:
 
         A timestamp later than every record's gives offset −1. Moved leaders are followed; a partition that stays
         without a leader fails with LeaderNotAvailable after 5 s, an unknown one with UnknownTopicOrPartition after
-        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
+        1 s. `read_committed`: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
         support.
         """
         keyed(specs, TopicPartition, "specs", OffsetSpec)
@@ -90,7 +90,7 @@ def should_stop_retrying(failure: Failure, elapsed_s: float) -> bool:
 async def locate_leaders(
     cluster: Cluster, keys: list[TopicPartition], is_again: bool, deadline: Deadline
 ) -> Located[TopicPartition]:
-    """Finds the leaders of partitions: cached ones, others by Metadata (all by Metadata if ``is_again``)."""
+    """Finds the leaders of partitions: cached ones, others by Metadata (all by Metadata if `is_again`)."""
     leaders = cluster.leaders
     topics = {key.topic for key in keys if is_again or leaders.get(key, -1) < 0}
     failure_by_topic: dict[str, Failure] = {}

@@ -57,9 +57,9 @@ class OffsetCalls:
         """Committed offsets of many groups at once (KIP-88, KIP-709).
 
         None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
-        that was asked for and has no offset is ``None`` in the inner ``done``; one that the broker refused is
-        in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error.
-        ``require_stable``: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
+        that was asked for and has no offset is `None` in the inner `done`; one that the broker refused is
+        in the inner `failed`. A group that doesn't exist has no offsets, which is not an error.
+        `require_stable`: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
         brokers before 2.5 ignore it.
         """
         wanted = several_each(groups, "partitions")
@@ -127,7 +127,7 @@ class OffsetCalls:
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``alter_consumer_group_offsets`` of many groups: one request for each, many in flight. ``tell`` is called
+        """`alter_consumer_group_offsets` of many groups: one request for each, many in flight. `tell` is called
         after each group's commit.
         """
         for group_id, own in mapped(offsets, "offsets").items():
@@ -145,9 +145,9 @@ class OffsetCalls:
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``delete_consumer_group_offsets`` of many groups: one request for each, many in flight.
+        """`delete_consumer_group_offsets` of many groups: one request for each, many in flight.
 
-        An error of a whole group is in the outer ``failed``.
+        An error of a whole group is in the outer `failed`.
         """
         wanted = {
             group_id: list(dict.fromkeys(several(own, f"partitions[{group_id!r}]")))

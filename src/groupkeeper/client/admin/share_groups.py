@@ -64,9 +64,9 @@ class ShareGroupCalls:
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
     ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
         """The start offsets and lags of share groups in their partitions. None as a group's partitions: all that the
-        group has ever subscribed to. ``None`` in the inner ``done``: the group has no start offset in the partition,
+        group has ever subscribed to. `None` in the inner `done`: the group has no start offset in the partition,
         because no member has fetched it yet or the group does not read it. A partition that the broker refused is in
-        the inner ``failed``. A group that doesn't exist has no offsets.
+        the inner `failed`. A group that doesn't exist has no offsets.
         """
         deadline = self._cluster.deadline("listShareGroupOffsets", timeout_ms)
         wanted = several_each(groups, "partitions")

@@ -25,7 +25,7 @@ class StreamsTasks(NamedTuple):
 
 
 class StreamsTopic(NamedTuple):
-    """An internal topic of a streams group. ``partitions`` is 0 when other topics determine their number."""
+    """An internal topic of a streams group. `partitions` is 0 when other topics determine their number."""
 
     name: str
     partitions: int = 0
@@ -44,7 +44,7 @@ class StreamsSubtopology(NamedTuple):
 
 
 class StreamsNode(NamedTuple):
-    """A node of a topology: a ``source`` with the topics that it reads, a ``processor``, or a ``sink`` with the topic
+    """A node of a topology: a `source` with the topics that it reads, a `processor`, or a `sink` with the topic
     that it writes, none if the application computes the topic.
     """
 
@@ -118,7 +118,7 @@ class StreamsGroupDescription(NamedTuple):
     """None: the broker is older than 4.4."""
     topology_status: TopologyStatus = TopologyStatus.NOT_ASKED
     topology: StreamsTopology | None = None
-    """None unless ``topology_status`` is THERE."""
+    """None unless `topology_status` is THERE."""
 
     @property
     def group_type(self) -> GroupType:

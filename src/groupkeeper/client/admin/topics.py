@@ -82,7 +82,7 @@ class TopicCalls:
     ) -> Batch[str, CreatedTopic]:
         """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message.
 
-        ``if_missing``: an existing topic is left unchanged, and is in ``done``, with ``is_new`` False.
+        `if_missing`: an existing topic is left unchanged, and is in `done`, with `is_new` False.
         """
         deadline = self._cluster.deadline("createTopics", timeout_ms)
         creatable = [
@@ -128,7 +128,7 @@ class TopicCalls:
     ) -> Batch[str, None]:
         """Delete topics with their records: UnknownTopicOrPartition, TopicDeletionDisabled … per topic.
 
-        ``if_there``: a missing topic is in ``done``, too.
+        `if_there`: a missing topic is in `done`, too.
         """
         deadline = self._cluster.deadline("deleteTopics", timeout_ms)
         wanted = list(dict.fromkeys(several(names, "names")))
@@ -219,14 +219,14 @@ def _topic_id(topic_id: bytes) -> bytes | None:
 
 
 def _with_those_there(batch: Batch[str, CreatedTopic]) -> Batch[str, CreatedTopic]:
-    """The batch with TopicAlreadyExists failures moved to ``done``."""
+    """The batch with TopicAlreadyExists failures moved to `done`."""
     there = [name for name, failure in batch.failed.items() if isinstance(failure, TopicAlreadyExists)]
     done = batch.done | {name: CreatedTopic(name, is_new=False) for name in there}
     return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in there})
 
 
 def _with_those_gone(batch: Batch[str, None]) -> Batch[str, None]:
-    """The batch with UnknownTopicOrPartition failures moved to ``done``."""
+    """The batch with UnknownTopicOrPartition failures moved to `done`."""
     gone = [name for name, failure in batch.failed.items() if isinstance(failure, UnknownTopicOrPartition)]
     done = batch.done | dict.fromkeys(gone)
     return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in gone})

@@ -53,7 +53,7 @@ _TYPE_BY_TEXT = {text: kind for kind in GroupType for text in (kind.value, kind.
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset. ``leader_epoch`` None: not known. ``metadata``: the committer's text, "" for none."""
+    """A committed offset. `leader_epoch` None: not known. `metadata`: the committer's text, "" for none."""
 
     offset: int
     leader_epoch: int | None = None
@@ -61,10 +61,10 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class CommittedOffsets(NamedTuple):
-    """The committed offsets of a group, by column. ``failed``: failures of partitions, which are in no column.
+    """The committed offsets of a group, by column. `failed`: failures of partitions, which are in no column.
 
-    ``offsets`` are −1 where nothing is committed, ``leader_epochs`` −1 where none is known. Groups with offsets in the
-    same partitions mostly have the same object as ``partitions``.
+    `offsets` are −1 where nothing is committed, `leader_epochs` −1 where none is known. Groups with offsets in the
+    same partitions mostly have the same object as `partitions`.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -91,7 +91,7 @@ class GroupListing(NamedTuple):
 class GroupListings(NamedTuple):
     """The groups of all brokers merged by group id, and the brokers that could not be listed.
 
-    ``groups`` may be used when some brokers failed: it then lacks the groups that the failed brokers coordinate.
+    `groups` may be used when some brokers failed: it then lacks the groups that the failed brokers coordinate.
     """
 
     groups: dict[str, GroupListing]
@@ -127,10 +127,10 @@ class MemberDescription(NamedTuple):
     subscribed_topic_regex: str | None = None
     """None: there is none, or the group is classic."""
     metadata: bytes = b""
-    """Raw bytes of a classic group's member, like ``assignment_blob``; b"" in a consumer group."""
+    """Raw bytes of a classic group's member, like `assignment_blob`; b"" in a consumer group."""
     assignment_blob: bytes = b""
     is_assignment_readable: bool = True
-    """False: ``assignment_blob`` has an unknown form, so ``assignment`` is empty."""
+    """False: `assignment_blob` has an unknown form, so `assignment` is empty."""
 
 
 class ConsumerGroupDescription(NamedTuple):
@@ -207,9 +207,9 @@ class ShareGroupDescription(NamedTuple):
 
 
 class SharePartitionOffset(NamedTuple):
-    """A share group's progress in a partition. All records below ``start_offset`` are done: acknowledged or archived.
-    ``lag``: records from there to the end that are not done, including those in flight; None: not known, as no member
-    has read the partition yet or the broker is older than 4.2. ``leader_epoch`` None: not known.
+    """A share group's progress in a partition. All records below `start_offset` are done: acknowledged or archived.
+    `lag`: records from there to the end that are not done, including those in flight; None: not known, as no member
+    has read the partition yet or the broker is older than 4.2. `leader_epoch` None: not known.
     """
 
     start_offset: int
@@ -254,14 +254,14 @@ class OffsetSpec(NamedTuple):
 
     @classmethod
     def for_timestamp(cls, timestamp_ms: int) -> OffsetSpec:
-        """The first record with a timestamp ≥ ``timestamp_ms``; the answer's offset is −1 when there is none."""
+        """The first record with a timestamp ≥ `timestamp_ms`; the answer's offset is −1 when there is none."""
         if timestamp_ms < 0:
             raise IllegalArgument(f"a timestamp must not be negative: {timestamp_ms}")
         return cls(timestamp_ms)
 
 
 class ListedOffset(NamedTuple):
-    """An answer of list_offsets. ``offset`` −1: no such record. ``timestamp`` in ms, −1 when not known."""
+    """An answer of list_offsets. `offset` −1: no such record. `timestamp` in ms, −1 when not known."""
 
     offset: int
     timestamp: int = -1
@@ -282,8 +282,8 @@ class Position(NamedTuple):
 
 
 class FirstRecord(NamedTuple):
-    """The first record at or after an offset. ``timestamp`` in ms, −1: it has none. ``is_append_time``: it is the
-    broker's append time (LogAppendTime), not the producer's time. ``is_transactional``: it belongs to a transaction,
+    """The first record at or after an offset. `timestamp` in ms, −1: it has none. `is_append_time`: it is the
+    broker's append time (LogAppendTime), not the producer's time. `is_transactional`: it belongs to a transaction,
     which may be open or aborted.
     """
 
@@ -294,7 +294,7 @@ class FirstRecord(NamedTuple):
 
 
 class MemberToRemove(NamedTuple):
-    """The member that remove_members removes: a static one by ``instance_id``, or a dynamic one by ``member_id``."""
+    """The member that remove_members removes: a static one by `instance_id`, or a dynamic one by `member_id`."""
 
     instance_id: str | None = None
     member_id: str = ""
@@ -326,7 +326,7 @@ class PartitionDescription(NamedTuple):
 
 
 class TopicDescription(NamedTuple):
-    """``topic_id`` None: the broker is too old to have ids. ``partitions`` are in order of their index."""
+    """`topic_id` None: the broker is too old to have ids. `partitions` are in order of their index."""
 
     name: str
     topic_id: bytes | None
@@ -340,7 +340,7 @@ class TopicDescription(NamedTuple):
 
 
 class TopicListing(NamedTuple):
-    """A topic of list_topics. ``topic_id`` is None when the broker is too old to have ids."""
+    """A topic of list_topics. `topic_id` is None when the broker is too old to have ids."""
 
     name: str
     topic_id: bytes | None
@@ -348,7 +348,7 @@ class TopicListing(NamedTuple):
 
 
 class NewTopic(NamedTuple):
-    """A topic to create. −1 partitions or replicas: the broker's default. ``assignments``: replicas by partition."""
+    """A topic to create. −1 partitions or replicas: the broker's default. `assignments`: replicas by partition."""
 
     name: str
     num_partitions: int = -1
@@ -368,11 +368,11 @@ class CreatedTopic(NamedTuple):
     configs: dict[str, str | None] | None = None
     """Those of the new topic, by name; None: not told."""
     is_new: bool = True
-    """False: the topic existed, and was left unchanged (``if_missing``); the other fields are then unknown."""
+    """False: the topic existed, and was left unchanged (`if_missing`); the other fields are then unknown."""
 
 
 class ClusterDescription(NamedTuple):
-    """``cluster_id`` and ``controller`` are None when not known. ``authorized_operations`` None unless asked for."""
+    """`cluster_id` and `controller` are None when not known. `authorized_operations` None unless asked for."""
 
     cluster_id: str | None
     controller: Node | None

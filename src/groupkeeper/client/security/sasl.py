@@ -48,7 +48,7 @@ _MAX_STEPS = 8
 
 
 class SaslSecurity(Security):
-    """SASL over a connection that ``inner`` has made: PLAINTEXT or TLS."""
+    """SASL over a connection that `inner` has made: PLAINTEXT or TLS."""
 
     is_sasl = True
 
@@ -72,7 +72,7 @@ class SaslSecurity(Security):
         return await self._inner.diagnose(address, host, timeout_s)
 
     async def authenticate(self, connection: Connection, timeout_s: float) -> None:
-        """Authenticate the client. Sets ``connection.renew_at_s``."""
+        """Authenticate the client. Sets `connection.renew_at_s`."""
         async with asyncio.timeout(timeout_s) as clock:
             try:
                 await self._inner.authenticate(connection, timeout_s)

@@ -129,7 +129,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _explanation(body: bytes) -> str:
-    """``error`` and ``error_description`` (RFC 6749, 5.2) of a reply in one line, "" without them."""
+    """`error` and `error_description` (RFC 6749, 5.2) of a reply in one line, "" without them."""
     try:
         answer = json.loads(body)
     except ValueError:

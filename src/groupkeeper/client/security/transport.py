@@ -43,7 +43,7 @@ class Security:
     async def authenticate(self, connection: Connection, timeout_s: float) -> None:
         """Called on every new connection, after ApiVersions and before any other request.
 
-        Called again when ``connection.renew_at_s`` has come. Raises AuthenticationFailed, and as a request does.
+        Called again when `connection.renew_at_s` has come. Raises AuthenticationFailed, and as a request does.
         """
 
 

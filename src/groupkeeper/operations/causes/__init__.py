@@ -1,3 +1,3 @@
 """Why a group does not move: the facts, for commands and pages. Which of them is the reason is decided in
-``groupkeeper.rules.causes``; nothing here changes a cluster.
+`groupkeeper.rules.causes`; nothing here changes a cluster.
 """

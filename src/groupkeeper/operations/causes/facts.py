@@ -36,7 +36,7 @@ _RANKS = {cause: rank for rank, cause in enumerate(Cause)}
 _MOST_PLACES = 5
 _MOST_RECORDS = 3
 _PROOF_MS = 5 * 60 * 1000
-"""The default of ``max.poll.interval.ms``: a member that works on one batch for longer loses its membership."""
+"""The default of `max.poll.interval.ms`: a member that works on one batch for longer loses its membership."""
 
 _TEXTS = {
     Cause.NO_LEADER: "no broker leads the partition: its brokers are down, or were removed",
@@ -63,7 +63,7 @@ class Fact(NamedTuple):
     """The partition; None: it is about the whole group."""
     text: str
     words: tuple[str, ...]
-    """The command that helps, without the cluster; ``names`` are its arguments."""
+    """The command that helps, without the cluster; `names` are its arguments."""
     names: tuple[str, ...] = ()
     offset: int | None = None
     """The committed offset; None: nothing is committed, or the fact is about the whole group."""
@@ -102,7 +102,7 @@ class GroupAtInstant(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """The explanation. ``facts``: the reason first; none if the group moves, or has read all. ``rate``: the group's."""
+    """The explanation. `facts`: the reason first; none if the group moves, or has read all. `rate`: the group's."""
 
     facts: list[Fact]
     problems: list[Problem]
@@ -111,7 +111,7 @@ class Explained(NamedTuple):
 
 
 async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value: bool = False) -> Explained:
-    """Explains a group by two looks, ``interval_s`` apart. Raises the failure if nothing is known of the group."""
+    """Explains a group by two looks, `interval_s` apart. Raises the failure if nothing is known of the group."""
     began_ms, first = await lag_at_an_instant(admin, [group_id], to_last_stable=True)
     _refuse_unknown(first.failed.get(group_id), first.descriptions.get(group_id))
     await asyncio.sleep(interval_s)

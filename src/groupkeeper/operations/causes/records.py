@@ -32,7 +32,7 @@ class NextRecord(NamedTuple):
 async def next_record(
     admin: Admin, place: TopicPartition, offset: int, end: int, *, shows_value: bool = False
 ) -> NextRecord | None:
-    """The first record at or after an offset; None: there is none before ``end``. Raises why it cannot be read."""
+    """The first record at or after an offset; None: there is none before `end`. Raises why it cannot be read."""
     found: list[Record] = []
 
     def take(_: TopicPartition, data: bytes) -> int | None:

@@ -39,17 +39,17 @@ class Otherwise(StrEnum):
 
 
 class Policies(NamedTuple):
-    """``if_no_record``: END, SKIP or FAIL. ``if_out_of_range``: CLAMP (to the nearer end of the log), SKIP or FAIL."""
+    """`if_no_record`: END, SKIP or FAIL. `if_out_of_range`: CLAMP (to the nearer end of the log), SKIP or FAIL."""
 
     if_no_record: Otherwise = Otherwise.END
     if_out_of_range: Otherwise = Otherwise.CLAMP
 
 
 class PlanTopics(NamedTuple):
-    """The selected partitions of a group: ``names`` are whole topics, ``partitions`` single ones, whether committed or
+    """The selected partitions of a group: `names` are whole topics, `partitions` single ones, whether committed or
     not.
 
-    ``matches``: accepts partitions with a committed offset; None: none of them. ``is_whole``: a reset also takes the
+    `matches`: accepts partitions with a committed offset; None: none of them. `is_whole`: a reset also takes the
     other partitions of their topics.
     """
 
@@ -63,7 +63,7 @@ ALL_COMMITTED = PlanTopics(matches=lambda place: True)
 
 
 class Made(NamedTuple):
-    """A plan, troubles of what is not part of it, and remarks for people. ``absent``: groups that don't exist."""
+    """A plan, troubles of what is not part of it, and remarks for people. `absent`: groups that don't exist."""
 
     plan: Plan
     troubles: tuple[PlanTrouble, ...] = ()
@@ -82,7 +82,7 @@ class Request(NamedTuple):
     group_ids: Sequence[str]
     topics: PlanTopics
     scenario: reset.Scenario | None
-    """None: the offsets are those of ``from_file``."""
+    """None: the offsets are those of `from_file`."""
     policies: Policies = Policies()
     from_file: Mapping[str, Mapping[TopicPartition, int]] | None = None
     """The offsets of each group, of a file or of the pipeline, in the partitions to reset; None: not given."""
@@ -91,7 +91,7 @@ class Request(NamedTuple):
     file_name: str = ""
     """Where these offsets are from, for texts."""
     creates: bool = True
-    """Whether to plan for groups that don't exist; else they are only in ``absent`` of the outcome."""
+    """Whether to plan for groups that don't exist; else they are only in `absent` of the outcome."""
 
 
 async def make_reset(admin: Admin, request: Request) -> Made:

@@ -34,7 +34,7 @@ _UNREAD = "it may be the end of a transaction instead of a record: you may not r
 
 
 class Since(NamedTuple):
-    """The first record from a time on. ``doubt``: why ``at`` may be before it; "": it is exact."""
+    """The first record from a time on. `doubt`: why `at` may be before it; "": it is exact."""
 
     at: ListedOffset
     doubt: str = ""
@@ -45,7 +45,7 @@ Found = Batch[TopicPartition, Since]
 
 
 async def first_since(admin: Admin, times: Mapping[TopicPartition, int], *, skips_aborted: bool = False) -> Found:
-    """The first record at or after a time, in the log's order; ``skips_aborted``: the first that is not aborted. Fails
+    """The first record at or after a time, in the log's order; `skips_aborted`: the first that is not aborted. Fails
     per partition as list_offsets, and with TimeUnknown.
     """
     if not times:
@@ -104,7 +104,7 @@ async def committed_before(
 ) -> dict[TopicPartition, FirstRecord]:
     """The last records before offsets that were committed, or are in no transaction, as far as they are found.
 
-    ``ends``: the log's start, and the offset.
+    `ends`: the log's start, and the offset.
     """
     found: dict[TopicPartition, FirstRecord] = {}
     left = dict(ends)

@@ -1,6 +1,6 @@
 """The changes of a journal: the content of its lines, as much as a list or one change needs, and their format.
 
-Where lines are kept, and in which order they are written, is in ``journal``.
+Where lines are kept, and in which order they are written, is in `journal`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Head(NamedTuple):
     """None: not known."""
     kind: str
     user: str
-    """The author's user name on the machine, or at the server ``through`` which it was made; empty: there is none."""
+    """The author's user name on the machine, or at the server `through` which it was made; empty: there is none."""
     host: str
     command: tuple[str, ...]
     undoes: str | None = None
@@ -65,7 +65,7 @@ class Head(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A group or partition whose change failed, or has an unknown outcome. ``topic`` None: the whole group."""
+    """A group or partition whose change failed, or has an unknown outcome. `topic` None: the whole group."""
 
     group_id: str
     topic: str | None
@@ -98,7 +98,7 @@ class ChangeSummary(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """A change in full. ``groups``: by name of the group, or of the transaction. ``broken``: the number of invalid
+    """A change in full. `groups`: by name of the group, or of the transaction. `broken`: the number of invalid
     lines that name the change, parts of which may be missing here.
     """
 
@@ -116,7 +116,7 @@ def maker_of(head: Head) -> str:
 
 
 class KnownChanges:
-    """The changes of a journal that were read so far, without their offsets. ``most_changes`` and ``most_names`` (of
+    """The changes of a journal that were read so far, without their offsets. `most_changes` and `most_names` (of
     groups, of all changes together): older changes are left out; None: none is.
 
     Attributes:
@@ -137,7 +137,7 @@ class KnownChanges:
         self._found: dict[str, _Count] = {}
 
     def take(self, text: bytes, span: Span = NOWHERE) -> None:
-        """Adds a line. ``span``: its place in the journal."""
+        """Adds a line. `span`: its place in the journal."""
         line = parsed(text)
         if line is None:
             self.broken += 1

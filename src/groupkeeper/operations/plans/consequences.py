@@ -12,7 +12,7 @@ from groupkeeper.rules.words import counted
 def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list[str]:
     """The numbers of records that are read again and skipped, and the start of consumers without a committed offset.
 
-    ``is_share``: the groups are share groups.
+    `is_share`: the groups are share groups.
     """
     changes = [change for group in groups for change in group.changes.values()]
     if not changes:

@@ -62,7 +62,7 @@ def write(plan: Plan) -> Iterator[str]:
 def read(text: str) -> Plan:
     """The plan in a text. Keys that it doesn't have are refused, values of other types too. Raises BadPlanFile.
 
-    ``skipped`` and ``replayed`` are for people: they are not read.
+    `skipped` and `replayed` are for people: they are not read.
     """
     try:
         document = json.loads(text, object_pairs_hook=_PlanReader().value)

@@ -20,9 +20,9 @@ _LOOK_EVERY_S = 0.5
 
 
 class Applied(NamedTuple):
-    """The result of applying a plan. ``done``: changes made and read back; ``already``: partitions as planned before.
+    """The result of applying a plan. `done`: changes made and read back; `already`: partitions as planned before.
 
-    ``troubles``: everything else; empty if the whole plan is in effect.
+    `troubles`: everything else; empty if the whole plan is in effect.
     """
 
     done: tuple[GroupPlan, ...]
@@ -39,10 +39,10 @@ async def apply_plan(
     skips_refused: bool = False,
     tell: Callable[[int], None] | None = None,
 ) -> Applied:
-    """Applies the changes that still fit. Unless ``skips_refused``, nothing at all is applied if one doesn't.
+    """Applies the changes that still fit. Unless `skips_refused`, nothing at all is applied if one doesn't.
 
-    ``verdict``: how the plan fits, if just checked; None: it is checked here. A plan that was interrupted may be
-    applied again: changes that are already made are left out. ``tell``: as in ``recorder.commit``.
+    `verdict`: how the plan fits, if just checked; None: it is checked here. A plan that was interrupted may be
+    applied again: changes that are already made are left out. `tell`: as in `recorder.commit`.
 
     Raises WrongCluster, JournalUnwritable (nothing is changed then), and the failure of the whole cluster.
     """
@@ -110,9 +110,9 @@ def _unread(failure: Failure) -> NotAsCommitted:
 async def wait_until_inactive(
     admin: Admin, plan: Plan, limit_s: float, tell: Callable[[Sequence[GroupIsActive], float], None]
 ) -> None:
-    """Waits until no group of the plan has members, or ``limit_s`` is over; applying then names the members.
+    """Waits until no group of the plan has members, or `limit_s` is over; applying then names the members.
 
-    ``tell`` is called after each poll with the active groups and the remaining seconds.
+    `tell` is called after each poll with the active groups and the remaining seconds.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + limit_s

@@ -16,7 +16,7 @@ HOW_TO_CREATE = "--create makes it"
 
 
 class PlanVerdict(NamedTuple):
-    """How a plan fits. ``ready``: changes to make, of groups without trouble. ``already``: partitions as planned."""
+    """How a plan fits. `ready`: changes to make, of groups without trouble. `already`: partitions as planned."""
 
     ready: tuple[GroupPlan, ...]
     already: tuple[tuple[str, TopicPartition], ...]
@@ -24,7 +24,7 @@ class PlanVerdict(NamedTuple):
 
 
 async def check(admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
-    """Checks which changes can be applied now. ``creates``, ``takes_any``: as in ``judge``. Raises WrongCluster."""
+    """Checks which changes can be applied now. `creates`, `takes_any`: as in `judge`. Raises WrongCluster."""
     await refuse_other_cluster(admin, plan)
     groups = await look_at_groups(admin, [group.group_id for group in plan.groups])
     partitions = dict.fromkeys(tp for group in plan.groups for tp in group.changes)
@@ -40,9 +40,9 @@ async def refuse_other_cluster(admin: Admin, plan: Plan) -> None:
 
 
 def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
-    """As ``check``, from known facts. Pure.
+    """As `check`, from known facts. Pure.
 
-    ``creates``: whether missing groups may be created. ``takes_any``: whether offsets outside of the log may be
+    `creates`: whether missing groups may be created. `takes_any`: whether offsets outside of the log may be
     committed.
     """
     stale_topics = _stale_topics(plan, logs)
@@ -71,7 +71,7 @@ def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, 
 def _judge_group(
     plan: Plan, group: GroupPlan, groups: FoundGroups, logs: Logs | None, stale_topics: dict[str, str]
 ) -> list[PlanTrouble]:
-    """The troubles that keep a group's changes from being applied. ``logs`` None: any offset is accepted."""
+    """The troubles that keep a group's changes from being applied. `logs` None: any offset is accepted."""
     group_id = group.group_id
     if group_id in groups.failed:
         return [PlanTrouble(group_id, None, groups.failed[group_id])]

@@ -2,8 +2,8 @@
 
 A text file, one JSON object a line, only ever appended to. A *change* is all that one command does: one line for each
 group, written and synced before a request about it is sent, and a line of the outcome afterwards. Lines of the same
-change have the same ``id``; a command that handles groups one by one writes several outcomes, each with its number of
-``groups``. A change that lacks the outcome of some groups was interrupted, or is under way.
+change have the same `id`; a command that handles groups one by one writes several outcomes, each with its number of
+`groups`. A change that lacks the outcome of some groups was interrupted, or is under way.
 """
 
 from __future__ import annotations
@@ -76,20 +76,20 @@ class ChangeJournal(ABC):
 
     @abstractmethod
     def _visit(self, take: Take, only: str | None = None) -> None:
-        """Passes all lines to ``take``, in order; ``only``: at least those of a change. Raises JournalUnreadable."""
+        """Passes all lines to `take`, in order; `only`: at least those of a change. Raises JournalUnreadable."""
 
     @abstractmethod
     async def catch_up(self, known: KnownChanges) -> bool:
-        """Adds to ``known`` the changes since the last call with it; returns whether there were any. Raises
+        """Adds to `known` the changes since the last call with it; returns whether there were any. Raises
         JournalUnreadable, and may then be called again.
         """
 
     async def loaded(self, change_id: str, known: KnownChanges) -> Recorded | None:
-        """As ``load``, for a program on a loop that goes on reading the journal with ``catch_up``."""
+        """As `load`, for a program on a loop that goes on reading the journal with `catch_up`."""
         return await asyncio.to_thread(self.load, change_id)
 
     async def close(self) -> None:
-        """End the connection that ``catch_up`` has opened, if there is one."""
+        """End the connection that `catch_up` has opened, if there is one."""
         return
 
     @property
@@ -154,7 +154,7 @@ class ChangeJournal(ABC):
 
 
 class Journal(ChangeJournal):
-    """The file at ``path``, which need not exist."""
+    """The file at `path`, which need not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -230,7 +230,7 @@ class Journal(ChangeJournal):
 
 
 def default_path() -> Path:
-    """The platform's path for such files: ``$XDG_STATE_HOME``, by default ``~/.local/state``; Library on a Mac.
+    """The platform's path for such files: `$XDG_STATE_HOME`, by default `~/.local/state`; Library on a Mac.
 
     For a user without a home directory it is a path that cannot be written, so that the usual error names it.
     """

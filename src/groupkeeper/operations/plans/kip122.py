@@ -39,7 +39,7 @@ def write(plan: ResetPlan) -> str:
 
 
 def read(text: str) -> ResetPlan:
-    """The plan in a JSON text. Keys may be in any order, others are ignored, and ``topics`` may be one object.
+    """The plan in a JSON text. Keys may be in any order, others are ignored, and `topics` may be one object.
 
     Raises BadResetPlan.
     """

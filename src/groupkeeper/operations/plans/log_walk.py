@@ -30,7 +30,7 @@ class Kept(NamedTuple):
     is_aborted: bool | None = False
     """None: its transaction is open, or ends further on."""
     digest: bytes = b""
-    """Of its content; only if a Look was given, as ``origin``."""
+    """Of its content; only if a Look was given, as `origin`."""
     origin: int | None = None
     """Its offset in another log, by itself; None: it names none."""
     is_transactional: bool = False
@@ -45,7 +45,7 @@ def no_look(record: Record) -> tuple[bytes, int | None]:
 
 
 class Walk:
-    """Walks from ``start`` to the log's ``end``, and keeps the records from a time on, in the log's order."""
+    """Walks from `start` to the log's `end`, and keeps the records from a time on, in the log's order."""
 
     def __init__(self, start: int, end: int, since: int | None = None, look: Look = no_look) -> None:
         self.start = start
@@ -114,7 +114,7 @@ class Walk:
 
 
 class Search(Walk):
-    """Walks to the first record from a time on; ``skips_aborted``: to one that is not aborted."""
+    """Walks to the first record from a time on; `skips_aborted`: to one that is not aborted."""
 
     def __init__(self, start: int, end: int, since: int | None = None, *, skips_aborted: bool = False) -> None:
         super().__init__(start, end, since)
@@ -151,7 +151,7 @@ class Tour(Walk):
 async def walk(
     admin: Admin, walks: Mapping[TopicPartition, Walk], *, max_bytes: int | None = None
 ) -> dict[TopicPartition, Failure]:
-    """Does each walk as far as needed; returns the failures of those not finished. ``max_bytes``: as in read_logs."""
+    """Does each walk as far as needed; returns the failures of those not finished. `max_bytes`: as in read_logs."""
     ranges = {place: (one.start, one.end) for place, one in walks.items() if one.start < one.end}
     if not ranges:
         return {}

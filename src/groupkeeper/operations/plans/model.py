@@ -35,9 +35,9 @@ class Change(NamedTuple):
     why: str = ""
     """For people."""
     skips: int | None = None
-    """The most unread records that an offset from another log skips; None: to be counted from ``before``."""
+    """The most unread records that an offset from another log skips; None: to be counted from `before`."""
     replays: int | None = None
-    """The most read records that are then read again; None: to be counted from ``before``."""
+    """The most read records that are then read again; None: to be counted from `before`."""
     certainty: str = ""
     """How the offset of a clone is known (docs/plans.md); empty in other plans."""
 
@@ -87,7 +87,7 @@ class NoteKind(StrEnum):
 
 
 class Note(NamedTuple):
-    """``asked`` is the requested offset, or the requested time in ms; ``used`` the offset that is planned instead."""
+    """`asked` is the requested offset, or the requested time in ms; `used` the offset that is planned instead."""
 
     kind: NoteKind
     partition: TopicPartition
@@ -98,7 +98,7 @@ class Note(NamedTuple):
 class GroupPlan(NamedTuple):
     """The changes of one group by partition, with notes about them. Making a plan changes nothing.
 
-    ``state``: the group's state when the plan was made, "" if it was not looked up.
+    `state`: the group's state when the plan was made, "" if it was not looked up.
     """
 
     group_id: str
@@ -123,9 +123,9 @@ class GroupPlan(NamedTuple):
 
 
 class PlannedTopic(NamedTuple):
-    """A topic when the plan was made. ``topic_id`` None: the brokers are too old to have ids.
+    """A topic when the plan was made. `topic_id` None: the brokers are too old to have ids.
 
-    ``partitions``: how many it had, None when the plan is for some of them by number.
+    `partitions`: how many it had, None when the plan is for some of them by number.
     """
 
     topic_id: str | None
@@ -186,7 +186,7 @@ class Plan(NamedTuple):
 
 
 class PlanTrouble(NamedTuple):
-    """Why something isn't part of a plan, or was not done. ``topic_partition`` None: the whole group, or everything."""
+    """Why something isn't part of a plan, or was not done. `topic_partition` None: the whole group, or everything."""
 
     group_id: str | None
     topic_partition: TopicPartition | str | None

@@ -15,9 +15,9 @@ TOOL = "kafka-consumer-groups"
 
 
 def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = None) -> list[str]:
-    """The lines, one for each command. ``connection``: the options that select the cluster.
+    """The lines, one for each command. `connection`: the options that select the cluster.
 
-    ``scenario``: the target of the whole plan, so that a group needs one command; None: by offset. The official tool
+    `scenario`: the target of the whole plan, so that a group needs one command; None: by offset. The official tool
     drops the metadata of the commits. Raises OperationRefused.
     """
     if plan.kind is Kind.SHARE_CLONE:
@@ -57,7 +57,7 @@ def scenario_options(scenario: Scenario) -> list[str] | None:
 
 
 def topic_options(places: Iterable[TopicPartition], plan: Plan) -> list[str]:
-    """``--topic orders --topic payments:0,1``; a topic is whole when all partitions that it had are there."""
+    """`--topic orders --topic payments:0,1`; a topic is whole when all partitions that it had are there."""
     numbers: dict[str, list[int]] = {}
     for topic, partition in sorted(places):
         numbers.setdefault(topic, []).append(partition)

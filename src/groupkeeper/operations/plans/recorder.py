@@ -45,9 +45,9 @@ class BegunPart(NamedTuple):
 class Recorder:
     """Journals what one command does: one change, in as many parts as it has.
 
-    ``on_failure`` is called, once, when the journal cannot be written, and the command continues without it; None: then
-    ``begin`` raises JournalUnwritable, and the command must stop. ``command`` are its words, as they were given.
-    ``made_by``: the user of a server that makes the change; None: the user who runs the program. ``through``: that
+    `on_failure` is called, once, when the journal cannot be written, and the command continues without it; None: then
+    `begin` raises JournalUnwritable, and the command must stop. `command` are its words, as they were given.
+    `made_by`: the user of a server that makes the change; None: the user who runs the program. `through`: that
     server.
 
     Attributes:
@@ -109,7 +109,7 @@ class Recorder:
         return BegunPart(head.id, len(plan.groups))
 
     def settle(self, plan: Plan, principal: str) -> None:
-        """Journals that nothing had to be changed. Raises as ``begin``."""
+        """Journals that nothing had to be changed. Raises as `begin`."""
         groups = tuple(group._replace(changes={}) for group in plan.groups)
         self.end(self.begin(plan._replace(groups=groups), principal), ApplyResult.APPLIED)
 
@@ -149,9 +149,9 @@ async def _claimed(recorder: Recorder | None, begun: BegunPart | None, plan: Pla
 async def commit(
     admin: Admin, plan: Plan, recorder: Recorder | None, *, tell: Callable[[int], None] | None = None
 ) -> Batch[str, Outcome]:
-    """Commits and deletes by the plan, without any check. ``recorder`` None: unjournalled.
+    """Commits and deletes by the plan, without any check. `recorder` None: unjournalled.
 
-    A partition that the coordinator refuses is in its group's ``failed``. ``tell`` is called with the number of answers
+    A partition that the coordinator refuses is in its group's `failed`. `tell` is called with the number of answers
     so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
     changed. If cancelled, the journal has no outcome: brokers may still do the rest.
     """

@@ -1,8 +1,8 @@
 """Reset committed offsets: find the new ones, then commit them.
 
-A scenario defines the new offsets; ``resolve`` gets the log offsets that the scenario needs from the cluster and makes
-the plan of one group, which changes nothing. The arithmetic, ``plan_offsets``, is pure. Plans of many groups are made
-in ``plans.builder``.
+A scenario defines the new offsets; `resolve` gets the log offsets that the scenario needs from the cluster and makes
+the plan of one group, which changes nothing. The arithmetic, `plan_offsets`, is pure. Plans of many groups are made
+in `plans.builder`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class ToLatest(NamedTuple):
 class ToCurrent(NamedTuple):
     """The committed offset, or the log end where there is none.
 
-    ``clamp``: a committed offset that the log doesn't hold (any more) becomes the nearer end.
+    `clamp`: a committed offset that the log doesn't hold (any more) becomes the nearer end.
     """
 
     clamp: bool = True
 
 
 class ToTime(NamedTuple):
-    """The first record with a timestamp ≥ ``timestamp_ms``, or the log end where there is none."""
+    """The first record with a timestamp ≥ `timestamp_ms`, or the log end where there is none."""
 
     timestamp_ms: int
 
@@ -92,7 +92,7 @@ INACTIVE = (GroupState.EMPTY, GroupState.DEAD)
 
 
 def parse_topic_argument(argument: str) -> tuple[str, list[int] | None]:
-    """``orders`` (None: all of its partitions) or ``orders:0,1,2``. Raises BadTopicArgument."""
+    """`orders` (None: all of its partitions) or `orders:0,1,2`. Raises BadTopicArgument."""
     if ":" not in argument:
         return argument, None
     parts = argument.rstrip(":").split(":")
@@ -235,7 +235,7 @@ def moved(offset: int, commit: OffsetAndMetadata | None, found: ListedOffset | N
 
 
 async def apply(admin: Admin, plan: GroupPlan, recorder: Recorder | None = None) -> Batch[TopicPartition, None]:
-    """Commit the plan of one group without any check. Partitions that the coordinator refuses are in ``failed``.
+    """Commit the plan of one group without any check. Partitions that the coordinator refuses are in `failed`.
 
     Raises JournalUnwritable when the recorder does, and what the coordinator refuses of the whole group.
     """

@@ -33,11 +33,11 @@ RETENTION = "offsets.retention.minutes"
 
 
 class Criteria(NamedTuple):
-    """The offsets to sweep. ``idle_ms``: offsets not committed for this time, None: the age doesn't matter.
+    """The offsets to sweep. `idle_ms`: offsets not committed for this time, None: the age doesn't matter.
 
-    ``finds_missing``: offsets of topics and partitions that don't exist. ``expiring_ms``: offsets that the brokers
-    expire within this time. ``retention_ms``: the brokers' retention of offsets, None: from a broker's config.
-    ``by_records``: the age of an offset is that of the record before it, for users without READ on
+    `finds_missing`: offsets of topics and partitions that don't exist. `expiring_ms`: offsets that the brokers
+    expire within this time. `retention_ms`: the brokers' retention of offsets, None: from a broker's config.
+    `by_records`: the age of an offset is that of the record before it, for users without READ on
     `__consumer_offsets`.
     """
 
@@ -56,7 +56,7 @@ async def make_sweep(
     now_ms: int,
     command: tuple[str, ...] = (),
 ) -> Made:
-    """The plan of a sweep. Nothing is changed. ``topics.matches`` narrows it to some topics.
+    """The plan of a sweep. Nothing is changed. `topics.matches` narrows it to some topics.
 
     A group without members is idle when it had no commit and no members for this time. Of a group with members only
     topics that no member reads are swept. Raises what makes all of them fail.

@@ -1,8 +1,8 @@
 """The journal of a team: a compacted Kafka topic of one partition, with the lines that a file has.
 
-Each write is one text. It is cut into records with the keys ``<change id>/<text>/<number>/<count>``: each key is
+Each write is one text. It is cut into records with the keys `<change id>/<text>/<number>/<count>`: each key is
 written once, so compaction removes nothing. A text counts only if all of its records are there. A record with the key
-``<change id>/claim`` says that an undo is still under way.
+`<change id>/claim` says that an undo is still under way.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class NotAllowed(OperationRefused):
 
 
 class _Log(NamedTuple):
-    """The ends of a topic's log. ``topic_id`` None: there is no topic, or its brokers are too old."""
+    """The ends of a topic's log. `topic_id` None: there is no topic, or its brokers are too old."""
 
     topic_id: bytes | None
     first: int
@@ -64,8 +64,8 @@ class _Log(NamedTuple):
 
 
 class TopicJournal(ChangeJournal):
-    """The journal in the topic of a ``kafka://`` address. ``open_admin`` makes a client, and may raise ClientError.
-    ``claim_ms``: see CLAIM_MS. Methods that are no coroutines connect, and block: callers on a loop use a thread.
+    """The journal in the topic of a `kafka://` address. `open_admin` makes a client, and may raise ClientError.
+    `claim_ms`: see CLAIM_MS. Methods that are no coroutines connect, and block: callers on a loop use a thread.
     """
 
     def __init__(self, address: str, open_admin: Callable[[], Admin], claim_ms: int = CLAIM_MS) -> None:
@@ -165,7 +165,7 @@ class TopicJournal(ChangeJournal):
             await admin.close()
 
     async def _ask(self, work: Callable[[Admin], Awaitable[T]]) -> T:
-        """Calls ``work`` with the client that stays open; it is closed after a failure."""
+        """Calls `work` with the client that stays open; it is closed after a failure."""
         try:
             async with self._opening:
                 admin = self._admin = self._admin or await self._open_admin().__aenter__()
@@ -178,7 +178,7 @@ class TopicJournal(ChangeJournal):
         self._read(lambda admin: self._read_on(admin, _Reader(0, only), take))
 
     async def _log(self, admin: Admin) -> _Log:
-        """The topic's log; ``first`` and ``end`` are 0 without a topic."""
+        """The topic's log; `first` and `end` are 0 without a topic."""
         try:
             described = await self._described(admin)
             first = (await admin.list_offsets({self._place: OffsetSpec.earliest()})).result(self._place)
@@ -204,7 +204,7 @@ class TopicJournal(ChangeJournal):
             ) from failure
 
     async def _read_on(self, admin: Admin, reader: _Reader, take: Take, end: int | None = None) -> None:
-        """Reads piece by piece, on a thread, up to ``end``; None: the current end."""
+        """Reads piece by piece, on a thread, up to `end`; None: the current end."""
         if end is None:
             log = await self._log(admin)
             end, reader.at = log.end, max(reader.at, log.first)
@@ -294,7 +294,7 @@ class TopicJournal(ChangeJournal):
 
 
 class _Reader:
-    """Joins records to texts, in the order in which the texts become complete. ``only``: the texts of one change.
+    """Joins records to texts, in the order in which the texts become complete. `only`: the texts of one change.
 
     It keeps the latest incomplete texts (a killed writer leaves them) and the names of the latest complete ones, as a
     record may be there twice.
@@ -313,7 +313,7 @@ class _Reader:
         self._whole: OrderedDict[str, None] = OrderedDict()
 
     def read(self, batches: bytes, take: Take) -> None:
-        """Passes the lines of completed texts to ``take``. Raises UnexpectedAnswer."""
+        """Passes the lines of completed texts to `take`. Raises UnexpectedAnswer."""
         try:
             for pos, header in iter_headers(batches):
                 if header.next_offset > self.at:
@@ -366,7 +366,7 @@ def _end_of(batches: bytes) -> int | None:
 
 
 def split(address: str) -> tuple[str, str]:
-    """The servers or the context, and the topic, of ``kafka://HOST:PORT,.../TOPIC`` or ``kafka://CONTEXT/TOPIC``; ""
+    """The servers or the context, and the topic, of `kafka://HOST:PORT,.../TOPIC` or `kafka://CONTEXT/TOPIC`; ""
     for what is missing.
     """
     where, _, topic = address.removeprefix(SCHEME).partition("/")

@@ -35,9 +35,9 @@ async def make_undo(
 ) -> tuple[Plan, PlanVerdict]:
     """The plan that restores the offsets before a change, and deletes those that didn't exist; and how it fits now.
 
-    Its ``before`` is the change's ``after``, so that it is stale if the group has committed since. Partitions that the
-    brokers refused to change are left out. ``if_out_of_range``: the policy for offsets that are outside of the log now:
-    FAIL leaves them to the guard, EXACT commits them. ``undo``: the earlier undo of the change. Raises WrongCluster,
+    Its `before` is the change's `after`, so that it is stale if the group has committed since. Partitions that the
+    brokers refused to change are left out. `if_out_of_range`: the policy for offsets that are outside of the log now:
+    FAIL leaves them to the guard, EXACT commits them. `undo`: the earlier undo of the change. Raises WrongCluster,
     AlreadyUndone, and OperationRefused for a change that cannot be undone.
     """
     if recorded.head.subject is Subject.TRANSACTION:

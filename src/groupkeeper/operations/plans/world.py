@@ -51,7 +51,7 @@ class FoundGroup(NamedTuple):
 
 
 class FoundGroups(NamedTuple):
-    """``described`` has groups that exist; ``committed`` the groups whose committed offsets are known; ``failed`` the
+    """`described` has groups that exist; `committed` the groups whose committed offsets are known; `failed` the
     others.
     """
 
@@ -91,7 +91,7 @@ class FoundGroups(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """Log starts and ends. ``failed``: the partitions of which they aren't known, with the reason."""
+    """Log starts and ends. `failed`: the partitions of which they aren't known, with the reason."""
 
     topics: Batch[str, TopicDescription]
     oldest: dict[TopicPartition, int]
@@ -225,7 +225,7 @@ async def record_times(admin: Admin, positions: Collection[Position]) -> tuple[d
 
 
 async def last_records(admin: Admin, ends: Mapping[Position, int]) -> Batch[Position, FirstRecord | None]:
-    """For each position, a record shortly before it, mostly the last one; None: none is near. ``ends`` has the log's
+    """For each position, a record shortly before it, mostly the last one; None: none is near. `ends` has the log's
     start. Right before a position there may be markers of transactions, or records that compaction has removed.
     """
     found: Batch[Position, FirstRecord | None] = Batch(dict.fromkeys(ends))

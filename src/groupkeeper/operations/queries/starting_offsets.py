@@ -20,14 +20,14 @@ LATEST = -1
 
 
 class StartOffset(NamedTuple):
-    """Where to start in a partition: EARLIEST, LATEST or an offset. ``note``: why it is not the requested one."""
+    """Where to start in a partition: EARLIEST, LATEST or an offset. `note`: why it is not the requested one."""
 
     offset: int
     note: str | None = None
 
 
 class Starts(NamedTuple):
-    """Starting offsets by partition, in order. ``gone``: requested partitions that don't exist (any more)."""
+    """Starting offsets by partition, in order. `gone`: requested partitions that don't exist (any more)."""
 
     done: Mapping[TopicPartition, StartOffset]
     gone: tuple[TopicPartition, ...]
@@ -39,7 +39,7 @@ class Starts(NamedTuple):
         return found + [f"{place.topic}-{place.partition} does not exist: left out" for place in self.gone]
 
     def as_json(self) -> str:
-        """The value of Spark's option ``startingOffsets``."""
+        """The value of Spark's option `startingOffsets`."""
         by_topic: dict[str, dict[str, int]] = {}
         for place, start in self.done.items():
             by_topic.setdefault(place.topic, {})[str(place.partition)] = start.offset

@@ -16,7 +16,7 @@ Row = Mapping[str, Value]
 
 
 def listing_row(group: GroupListing, more: Row = MappingProxyType({})) -> Row:
-    """A group as a row of the shape `group_list`. ``more``: further columns."""
+    """A group as a row of the shape `group_list`. `more`: further columns."""
     return {
         "group": group.group_id,
         "type": None if group.group_type is None else str(group.group_type),
@@ -26,7 +26,7 @@ def listing_row(group: GroupListing, more: Row = MappingProxyType({})) -> Row:
 
 
 def lag_row(row: PartitionLag, more: Row = MappingProxyType({})) -> Row:
-    """A partition as a row of the shape `offsets`. ``more``: further columns."""
+    """A partition as a row of the shape `offsets`. `more`: further columns."""
     commit, member = row.committed, row.member
     return {
         "group": row.group_id,
@@ -97,7 +97,7 @@ def _places(partitions: Iterable[TopicPartition]) -> list[dict[str, str | int]]:
 
 
 def state_row(group: AnyGroup, queue: DeadLetterQueue | None, more: Row = MappingProxyType({})) -> Row:
-    """A group as a row of the shape `group_states`. ``queue``: of a share group. ``more``: further columns."""
+    """A group as a row of the shape `group_states`. `queue`: of a share group. `more`: further columns."""
     return {
         "group": group.group_id,
         "type": str(group.group_type),

@@ -106,7 +106,7 @@ def history_row(summary: ChangeSummary) -> Row:
 
 
 def recorded_rows(recorded: Recorded, only: Names) -> Iterable[Row]:
-    """A change in full, as rows of RECORDED. ``only``: the groups to show."""
+    """A change in full, as rows of RECORDED. `only`: the groups to show."""
     errors = {(one.group_id, one.topic, one.partition): one.error for one in recorded.lost}
     is_group = recorded.head.subject is Subject.GROUP
     for group_id, pairs in recorded.groups.items():

@@ -151,7 +151,7 @@ def _numbered(times: Mapping[str, int]) -> dict[int, int]:
 
 
 class Checkpoint(Protocol):
-    """A requested checkpoint. ``cluster``: the query's name for the cluster; None: not given. ``name`` None: the
+    """A requested checkpoint. `cluster`: the query's name for the cluster; None: not given. `name` None: the
     folder's name.
     """
 

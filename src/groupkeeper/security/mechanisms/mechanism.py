@@ -74,7 +74,7 @@ def require_same(authorization_id: str, username: str) -> None:
 
 
 class LoginModule(NamedTuple):
-    """``class_name`` has no package. Error texts show ``title`` instead, as it may be a misplaced password."""
+    """`class_name` has no package. Error texts show `title` instead, as it may be a misplaced password."""
 
     class_name: str
     options: Mapping[str, str]
@@ -108,7 +108,7 @@ class Login(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A token. ``expires_s``: its expiry in seconds since the epoch, None when it has none."""
+    """A token. `expires_s`: its expiry in seconds since the epoch, None when it has none."""
 
     value: str
     expires_s: float | None
@@ -118,7 +118,7 @@ class Token(NamedTuple):
 
 
 class TokenSource:
-    """Returns the current token, and calls ``fetch`` for a new one before it expires."""
+    """Returns the current token, and calls `fetch` for a new one before it expires."""
 
     __slots__ = ("_fetch", "_refresh_s", "_token")
 

@@ -39,7 +39,7 @@ def server(login: ServerLogin) -> Callable[[], ServerConversation]:
 
 
 class BearerClient(ClientConversation):
-    """Sends a token with ``extensions`` (KIP-342)."""
+    """Sends a token with `extensions` (KIP-342)."""
 
     def __init__(self, tokens: TokenSource, extensions: Mapping[str, str] = {}) -> None:
         self._tokens = tokens

@@ -106,7 +106,7 @@ def new_credential(
 class ScramClient(ClientConversation):
     """Proves knowledge of the password, and demands the same proof from the broker.
 
-    ``extensions`` follow the nonce of the first message: Kafka's ``tokenauth=true`` for delegation tokens (KIP-48).
+    `extensions` follow the nonce of the first message: Kafka's `tokenauth=true` for delegation tokens (KIP-48).
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class ScramClient(ClientConversation):
 
 
 def _fields(message: bytes) -> dict[str, str]:
-    """The attributes of a message; a mandatory extension (``m=``) is refused, as RFC 5802 demands."""
+    """The attributes of a message; a mandatory extension (`m=`) is refused, as RFC 5802 demands."""
     try:
         pairs = [part.partition("=") for part in message.decode().split(",")]
     except UnicodeDecodeError:

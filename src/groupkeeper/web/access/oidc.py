@@ -28,7 +28,7 @@ _DIRECT, _CIPHER = "dir", "A256GCM"
 
 
 class OidcFailed(Exception):
-    """The login failed; the text, for the user, has the reason. ``status``: that of HTTP."""
+    """The login failed; the text, for the user, has the reason. `status`: that of HTTP."""
 
     def __init__(self, reason: str, status: int = 403) -> None:
         super().__init__(reason)
@@ -50,7 +50,7 @@ class OidcSettings(NamedTuple):
 
 
 class OidcUser(NamedTuple):
-    """A user who has logged in. ``target``: the path requested before the login."""
+    """A user who has logged in. `target`: the path requested before the login."""
 
     name: str
     teams: tuple[str, ...]

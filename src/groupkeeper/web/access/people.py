@@ -29,7 +29,7 @@ class BadTokens(ValueError):
 
 
 class Person(NamedTuple):
-    """The user of a request. ``session``: the session, "" for none. ``is_known`` False: not logged in."""
+    """The user of a request. `session`: the session, "" for none. `is_known` False: not logged in."""
 
     name: str
     rights: Rights
@@ -92,7 +92,7 @@ def read_tokens(path: str) -> PageTokens:
 
 
 class Proxy(NamedTuple):
-    """Trusted proxies: peers in these networks, which name the user in ``header``."""
+    """Trusted proxies: peers in these networks, which name the user in `header`."""
 
     header: str
     networks: Sequence[IPv4Network | IPv6Network]
@@ -125,7 +125,7 @@ def networks_of(texts: Sequence[str]) -> list[IPv4Network | IPv6Network]:
 
 
 class _Session(NamedTuple):
-    """A session. ``began_with``: the token's owner; None: another login. ``until_s``: on the monotonic clock."""
+    """A session. `began_with`: the token's owner; None: another login. `until_s`: on the monotonic clock."""
 
     name: str
     teams: tuple[str, ...]
@@ -134,7 +134,7 @@ class _Session(NamedTuple):
 
 
 class Access:
-    """Finds the user of a request. Without ``tokens``, ``proxy`` and ``has_oidc`` no user is known. ``is_open``: every
+    """Finds the user of a request. Without `tokens`, `proxy` and `has_oidc` no user is known. `is_open`: every
     client is ANYBODY.
     """
 
@@ -172,7 +172,7 @@ class Access:
         self._roles.views.forget()
 
     def person(self, request: Request, *, has_session: bool = True) -> Person | None:
-        """The user, None: the request may not see anything. ``has_session`` False: cookies do not count."""
+        """The user, None: the request may not see anything. `has_session` False: cookies do not count."""
         name, session = self._name(request, has_session=has_session)
         if name is not None:
             teams = self._sessions[session].teams if session else ()

@@ -42,7 +42,7 @@ class Grant(NamedTuple):
 
 class Views:
     """The parts of snapshots that choices of groups select. Each part is made once for all users with the same rights,
-    and kept until ``forget``, as snapshots are large.
+    and kept until `forget`, as snapshots are large.
     """
 
     def __init__(self) -> None:
@@ -76,9 +76,9 @@ def _part(snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnap
 
 
 class Rights(NamedTuple):
-    """A user's rights: those of all grants; everything if ``grants`` is None.
+    """A user's rights: those of all grants; everything if `grants` is None.
 
-    ``changes``: whether changes are allowed here at all. ``views``: keeps parts of snapshots; None: they are not kept.
+    `changes`: whether changes are allowed here at all. `views`: keeps parts of snapshots; None: they are not kept.
     """
 
     grants: tuple[Grant, ...] | None
@@ -117,7 +117,7 @@ class Rights(NamedTuple):
 
 
 class Roles:
-    """The grants of all users. ``grants`` None: every known user may do everything. ``changes``: as in Rights."""
+    """The grants of all users. `grants` None: every known user may do everything. `changes`: as in Rights."""
 
     def __init__(self, grants: Sequence[Grant] | None, *, changes: bool) -> None:
         self.changes = changes
@@ -125,7 +125,7 @@ class Roles:
         self._grants = grants
 
     def of(self, user: str, teams: Sequence[str] = ()) -> Rights:
-        """The rights of a user. ``teams``: the groups of users that the provider of the login names."""
+        """The rights of a user. `teams`: the groups of users that the provider of the login names."""
         if self._grants is None:
             return Rights(None, self.changes)
         return Rights(tuple(grant for grant in self._grants if grant.is_of(user, teams)), self.changes, self.views)

@@ -37,7 +37,7 @@ _MOST_NAMES = 20
 
 
 class Answers(NamedTuple):
-    """The API's answers. ``judge``: as for pages; ``now``: the current alerts. All methods raise ChangeRefused."""
+    """The API's answers. `judge`: as for pages; `now`: the current alerts. All methods raise ChangeRefused."""
 
     service: ChangeService
     judge: Judge

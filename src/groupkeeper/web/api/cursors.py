@@ -20,13 +20,13 @@ Key = tuple[str | int, ...]
 
 
 class WantedPage(NamedTuple):
-    """A page of at most ``limit`` rows. ``cursor`` None: the first one."""
+    """A page of at most `limit` rows. `cursor` None: the first one."""
 
     limit: int = USUAL
     cursor: str | None = None
 
     def of(self, rows: Sequence[T], key: Callable[[T], Key]) -> tuple[Sequence[T], str | None]:
-        """The rows of the page, and the cursor of the next one; None: it is the last. ``rows``: in the order of their
+        """The rows of the page, and the cursor of the next one; None: it is the last. `rows`: in the order of their
         keys. Raises ChangeRefused.
         """
         try:

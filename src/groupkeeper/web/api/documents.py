@@ -1,7 +1,7 @@
 """The API's types, from which the OpenAPI document is made.
 
-Fields with the names of columns of ``--output json`` have the same meaning (docs/cli.md). Times are text in UTC,
-``_ms`` are milliseconds, and null is unknown.
+Fields with the names of columns of `--output json` have the same meaning (docs/cli.md). Times are text in UTC,
+`_ms` are milliseconds, and null is unknown.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ClusterList(Document):
 
 
 class MeasuredList(Document):
-    """A page of a list. ``next``: the cursor of the page that follows; null: this is the last one."""
+    """A page of a list. `next`: the cursor of the page that follows; null: this is the last one."""
 
     measured: str
     """When the cluster was polled."""
@@ -104,8 +104,8 @@ class GroupRow(Document):
     reason: str | None
     not_judged: str | None
     urgency: str
-    """How urgently it needs someone, the first most: ``expiring``, ``standing``, ``behind``, ``storm``, ``rest``; or
-    ``left`` by its members, or ``none``.
+    """How urgently it needs someone, the first most: `expiring`, `standing`, `behind`, `storm`, `rest`; or
+    `left` by its members, or `none`.
     """
     members: int | None
     partitions: int
@@ -187,7 +187,7 @@ class PartitionPlace(Document):
 
 
 class MemberRow(Document):
-    """A row of `groups members`. At most 200 partitions of each assignment are listed; ``partitions`` counts all."""
+    """A row of `groups members`. At most 200 partitions of each assignment are listed; `partitions` counts all."""
 
     group: str
     member_id: str
@@ -225,8 +225,8 @@ class TopicList(MeasuredList):
 
 
 class AlertRow(Document):
-    """An alert that fires. ``group`` null: it is of the whole cluster. ``since``: when the limit was broken first.
-    ``texts``: the exceeded limits. ``silenced``: no notice of it is sent now.
+    """An alert that fires. `group` null: it is of the whole cluster. `since`: when the limit was broken first.
+    `texts`: the exceeded limits. `silenced`: no notice of it is sent now.
     """
 
     rule: str
@@ -264,7 +264,7 @@ class HistoryRow(Document):
 
 
 class HistoryList(Document):
-    """Changes, the latest first. ``problem``: why the journal cannot be read now, if so."""
+    """Changes, the latest first. `problem`: why the journal cannot be read now, if so."""
 
     changes: list[HistoryRow]
     problem: str | None
@@ -301,7 +301,7 @@ class RecordedDetail(Document):
 
 
 class PlannedRow(Document):
-    """A row of `plan reset`; ``result``: the outcome of the change."""
+    """A row of `plan reset`; `result`: the outcome of the change."""
 
     group: str
     topic: str
@@ -365,15 +365,15 @@ class PlanRequest(Document):
     group: str
     deed: Deed = Deed.RESET
     to: To | None = None
-    """The target of a reset; ``time``, ``ago``, ``offset`` and ``shift`` need the field of that name."""
+    """The target of a reset; `time`, `ago`, `offset` and `shift` need the field of that name."""
     time: str | None = None
-    """``2026-01-31T23:59:59``, in UTC."""
+    """`2026-01-31T23:59:59`, in UTC."""
     ago: str | None = None
-    """``1h``, ``7d``"""
+    """`1h`, `7d`"""
     offset: int | None = None
     shift: int | None = None
     topics: list[str] = Field(default=[], max_length=1000)
-    """``orders``, or ``orders:0,1``; none: every partition with a committed offset."""
+    """`orders`, or `orders:0,1`; none: every partition with a committed offset."""
     if_no_record: Literal["end", "skip", "fail"] = "end"
     if_out_of_range: Literal["clamp", "skip", "fail"] = "clamp"
     to_cluster: str | None = None
@@ -395,11 +395,11 @@ class SweepRequest(Document):
     groups: str | None = None
     """A name or a glob; null: all groups that you may change."""
     idle: str | None = None
-    """Delete the offsets of groups without members that have not committed for so long: ``30d``"""
+    """Delete the offsets of groups without members that have not committed for so long: `30d`"""
     missing_topics: bool = False
     """Delete offsets of topics and partitions that don't exist."""
     expiring: str | None = None
-    """Commit again the offsets that the brokers would remove within: ``2d``"""
+    """Commit again the offsets that the brokers would remove within: `2d`"""
 
     def form(self) -> Form:
         """The same as the fields of a page."""

@@ -1,4 +1,4 @@
-"""The routes under ``/api/v1/``. The OpenAPI document is made of them and of the types in ``documents``.
+"""The routes under `/api/v1/`. The OpenAPI document is made of them and of the types in `documents`.
 
 A token in the header, or a trusted proxy, identifies the user; cookies do not count, so that no page of another site
 acts for a reader. Names are in the query, as Kafka allows any character in group names.
@@ -91,7 +91,7 @@ def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
 
 def _page(
     limit: Annotated[int, Query(ge=1, le=MOST, description="The most rows.")] = USUAL,
-    cursor: Annotated[str | None, Query(max_length=4000, description="``next`` of the page before.")] = None,
+    cursor: Annotated[str | None, Query(max_length=4000, description="`next` of the page before.")] = None,
 ) -> WantedPage:
     return WantedPage(limit, cursor)
 
@@ -212,7 +212,7 @@ async def apply_plan(asking: AskedBy, page: APage, plan_id: str, wanted: d.Apply
 
 
 def api_of(answers: Answers, access: Access) -> FastAPI:
-    """The application, to be mounted at ``PREFIX``."""
+    """The application, to be mounted at `PREFIX`."""
     app = FastAPI(
         title="groupkeeper",
         summary="Kafka consumer groups: what the pages of `groupkeeper serve` show, and plans to change them.",

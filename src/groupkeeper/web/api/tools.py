@@ -1,4 +1,4 @@
-"""The tools of ``groupkeeper mcp``: the HTTP API for a model that a person watches.
+"""The tools of `groupkeeper mcp`: the HTTP API for a model that a person watches.
 
 Tools that read and plan change nothing. A plan is applied once a person, asked by the client, confirms it.
 """

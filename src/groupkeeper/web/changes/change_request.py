@@ -37,7 +37,7 @@ class Deed(StrEnum):
 
 
 class Target(NamedTuple):
-    """The group that gets offsets, and its cluster; ``prefix``: stands before the names of its topics there."""
+    """The group that gets offsets, and its cluster; `prefix`: stands before the names of its topics there."""
 
     cluster: str
     group_id: str
@@ -63,7 +63,7 @@ class ChangeRequest(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """A sweep: which offsets of which groups to delete or keep. ``options``: those of the equivalent command."""
+    """A sweep: which offsets of which groups to delete or keep. `options`: those of the equivalent command."""
 
     groups: Names
     criteria: Criteria
@@ -76,7 +76,7 @@ def first(form: Form, name: str) -> str:
 
 
 def change_request_of(form: Form, cluster: str, group_id: str, ways: Ways, *, is_share: bool = False) -> ChangeRequest:
-    """The change that a form requests. ``ways``: for the command. Raises BadForm."""
+    """The change that a form requests. `ways`: for the command. Raises BadForm."""
     deed = _one_of(Deed, "deed", first(form, "deed"))
     if is_share:
         return _of_share_group(form, deed, cluster, group_id, ways)

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class NotDone(Exception):
-    """An action failed, as when the cluster did not reply. The text has the reason. ``status``: that of HTTP."""
+    """An action failed, as when the cluster did not reply. The text has the reason. `status`: that of HTTP."""
 
     status = 502
 
@@ -128,9 +128,9 @@ def sweep_command(way: Way, options: Sequence[str], group_ids: Sequence[str]) ->
 
 
 class Desk:
-    """The plans in memory. ``open_admins``: functions that make clients, not connected yet, by cluster. ``tell`` is
-    called with the cluster of each applied plan. ``watched``: the groups that the server shows; it changes no others.
-    ``ways``: how commands reach the clusters. ``through``: the program's name in the journal.
+    """The plans in memory. `open_admins`: functions that make clients, not connected yet, by cluster. `tell` is
+    called with the cluster of each applied plan. `watched`: the groups that the server shows; it changes no others.
+    `ways`: how commands reach the clusters. `through`: the program's name in the journal.
     """
 
     def __init__(

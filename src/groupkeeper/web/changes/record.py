@@ -52,7 +52,7 @@ class ChangeRecord:
         return "journal: not read yet" if self._read_ms is None else ""
 
     def said_to(self, person: Person) -> str:
-        """``problem`` for a user. Its reason names a path or brokers, and is only for users who see everything."""
+        """`problem` for a user. Its reason names a path or brokers, and is only for users who see everything."""
         is_short = self._failure and not person.rights.sees_all
         return self.problem.removesuffix(f": {self._failure}") if is_short else self.problem
 
@@ -111,7 +111,7 @@ class ChangeRecord:
             await self.journal.close()
 
     async def refresh(self, patience_s: float | None = None) -> None:
-        """Reads new changes now; ``patience_s``: the longest wait for that."""
+        """Reads new changes now; `patience_s`: the longest wait for that."""
         if self._reading is not None and not self._reading.done():  # it may have looked too early
             done, _ = await asyncio.wait([self._reading], timeout=patience_s)
             if not done:

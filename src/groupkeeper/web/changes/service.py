@@ -56,7 +56,7 @@ def why_down(snapshot: ClusterSnapshot) -> str:
 
 
 class ChangeRefused(Exception):
-    """The request is refused. ``status``: that of HTTP. ``reason``: a sentence."""
+    """The request is refused. `status`: that of HTTP. `reason`: a sentence."""
 
     def __init__(self, status: int, reason: str, about: Concern = Concern.REQUEST) -> None:
         super().__init__(reason)
@@ -66,7 +66,7 @@ class ChangeRefused(Exception):
 
 
 class ChangeService:
-    """The actions of persons. ``desk`` None: nothing can be changed here. ``record`` None: there is no journal."""
+    """The actions of persons. `desk` None: nothing can be changed here. `record` None: there is no journal."""
 
     def __init__(self, snapshots: Snapshots, desk: Desk | None, record: ChangeRecord | None) -> None:
         self.desk = desk
@@ -155,7 +155,7 @@ class ChangeService:
         return await desk.make(snapshot.cluster, wanted, person)
 
     async def sweep(self, person: Person, form: Form) -> DeskEntry:
-        """Plans the sweep that a form requests. Raises as ``plan``."""
+        """Plans the sweep that a form requests. Raises as `plan`."""
         desk = self._open_desk(person)
         snapshot = self.cluster(person, first(form, "cluster"))
         swept = swept_of(form)
@@ -171,7 +171,7 @@ class ChangeService:
         return await desk.sweep(snapshot.cluster, swept, group_ids, person)
 
     async def compare(self, person: Person, entry_id: str) -> DeskEntry:
-        """Compares a plan with the cluster again. Raises as ``plan``."""
+        """Compares a plan with the cluster again. Raises as `plan`."""
         desk = self._open_desk(person)
         entry = self.entry(person, entry_id)
         self._check(person, entry.cluster, entry.group_ids)
@@ -179,7 +179,7 @@ class ChangeService:
         return entry
 
     async def apply(self, person: Person, entry_id: str, confirmed: str = "") -> DeskEntry:
-        """Applies a plan, if it fits. ``confirmed``: its number of groups; "" is enough for one. Raises as ``plan``."""
+        """Applies a plan, if it fits. `confirmed`: its number of groups; "" is enough for one. Raises as `plan`."""
         desk = self._open_desk(person)
         entry = self.entry(person, entry_id)
         self._check(person, entry.cluster, entry.group_ids)
@@ -196,7 +196,7 @@ class ChangeService:
         return entry
 
     async def undo(self, person: Person, cluster: str, change_id: str) -> DeskEntry:
-        """Plans the undo of a change of the journal. Raises as ``plan``."""
+        """Plans the undo of a change of the journal. Raises as `plan`."""
         desk = self._open_desk(person)
         recorded = await desk.recorded(change_id)
         if recorded is None or not self.journal().is_seen(person, recorded.head, tuple(recorded.groups)):
@@ -242,7 +242,7 @@ class ChangeService:
         return may and (bool(entry.group_ids) or entry.made_by == person.name)
 
     def _check(self, person: Person, cluster: str, group_ids: Sequence[str], command: Sequence[str] = ()) -> None:
-        """Raises ChangeRefused if the person may not change these groups. ``command``: named in the text."""
+        """Raises ChangeRefused if the person may not change these groups. `command`: named in the text."""
         if not self.may(person, cluster, group_ids):
             reason = f"Nothing was changed: {person.name} has no role that may change all of these groups."
             raise ChangeRefused(403, reason, Concern.ROLE)

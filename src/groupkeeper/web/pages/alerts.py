@@ -21,7 +21,7 @@ _MOST = 500
 
 
 class AlertsNow(NamedTuple):
-    """The current alerts. ``firing``: the earliest first. ``silences``: past and future ones, too."""
+    """The current alerts. `firing`: the earliest first. `silences`: past and future ones, too."""
 
     firing: Sequence[FiringAlert] = ()
     silences: Sequence[Silence] = ()
@@ -34,7 +34,7 @@ class AlertsNow(NamedTuple):
         return found
 
     def seen_by(self, person: Person | None) -> AlertsNow:
-        """The alerts that a user may see; ``person`` None: none. Only users who see all may see silences."""
+        """The alerts that a user may see; `person` None: none. Only users who see all may see silences."""
         if person is None:
             return AlertsNow()
         if person.rights.sees_all:
@@ -77,8 +77,8 @@ def alerts_page(
     note: str = "",
     urgencies: Mapping[tuple[str, str], Urgency] = MappingProxyType({}),
 ) -> str:
-    """The page of ``alerts``, those that the viewer may see. ``urgencies``: by cluster and group; alerts of groups with
-    ``left`` are folded.
+    """The page of `alerts`, those that the viewer may see. `urgencies`: by cluster and group; alerts of groups with
+    `left` are folded.
     """
     left = [each for each in alerts.firing if urgencies.get(each.key[1:]) is Urgency.LEFT]
     others = [each for each in alerts.firing if urgencies.get(each.key[1:]) is not Urgency.LEFT]

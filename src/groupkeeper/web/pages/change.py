@@ -27,8 +27,8 @@ def change_page(
     *,
     is_chosen: bool = False,
 ) -> str:
-    """The page of a group. ``why_not``: why this person cannot change it; "": they can. ``clusters``: to which it may
-    be cloned. ``way``: to the cluster, for commands. ``is_chosen``: the server leaves out groups.
+    """The page of a group. `why_not`: why this person cannot change it; "": they can. `clusters`: to which it may
+    be cloned. `way`: to the cluster, for commands. `is_chosen`: the server leaves out groups.
     """
     crumbs = [
         *parts.way_to(snapshot.cluster),
@@ -68,7 +68,7 @@ def _commands(group: GroupView, way: Way) -> str:
 
 
 def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
-    """The page for a sweep of a whole cluster. ``why_not``: as in ``change_page``."""
+    """The page for a sweep of a whole cluster. `why_not`: as in `change_page`."""
     title = f"Sweep {cluster}"
     if why_not:
         return parts.page(title, _why(why_not, viewer), parts.way_to(cluster), viewer)

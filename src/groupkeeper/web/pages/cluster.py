@@ -74,7 +74,7 @@ class Wish(NamedTuple):
         return Order(self.sort, self.order, self.page, _ASCENDING_FIRST)
 
     def link(self, path: str, cluster: str, other: Mapping[str, str | int] = {}) -> str:
-        """The link to this view with ``other`` parameters."""
+        """The link to this view with `other` parameters."""
         own: dict[str, str | int] = {"q": self.text, "status": self.status, "type": self.kind, "state": self.state,
                                      **self.ordering.parameters}  # fmt: skip
         return parts.url(path, cluster=cluster, **{**own, **other})
@@ -85,7 +85,7 @@ def _one_of(known: Iterable[str], text: str) -> str:
 
 
 def chosen(rows: Sequence[JudgedGroup], wish: Wish) -> list[JudgedGroup]:
-    """The requested groups, in order; unknown values come last. ``rows``: all groups, by name."""
+    """The requested groups, in order; unknown values come last. `rows`: all groups, by name."""
     wanted = wish.text.lower()
     is_narrowed = bool(wanted or wish.kind or wish.state or wish.status)
     found = (

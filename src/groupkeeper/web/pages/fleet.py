@@ -27,7 +27,7 @@ def fleet_page(
     firing: Firing = MappingProxyType({}),
     ways: Ways = NO_WAYS,
 ) -> str:
-    """The first page. ``note``: about the server itself; ``firing``: names of rules; ``ways``: for commands."""
+    """The first page. `note`: about the server itself; `firing`: names of rules; `ways`: for commands."""
     cards = "".join(_cluster(each, now_ms, judge) for each in snapshots)
     needs = needs_of(snapshots, with_alerts(judge, firing))
     return parts.page(

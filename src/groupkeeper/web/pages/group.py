@@ -67,8 +67,8 @@ def group_page(
     ways: Ways = NO_WAYS,
     order: Order = BY_STATUS,
 ) -> str:
-    """The whole page. ``group``: its last known state. ``made``: a table of its changes in the journal; ``note``: about
-    the server itself; ``ways``: for commands; ``order``: of the partitions.
+    """The whole page. `group`: its last known state. `made`: a table of its changes in the journal; `note`: about
+    the server itself; `ways`: for commands; `order`: of the partitions.
     """
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
     change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>' if snapshot.is_up else ""

@@ -28,7 +28,7 @@ _TOP = [("Consumer groups", "/")]
 def journal_page(
     record: ChangeRecord, changes: Sequence[ChangeSummary], parameters: Mapping[str, str], viewer: Viewer
 ) -> str:
-    """The page of the journal. ``parameters``: of the URL, with any text."""
+    """The page of the journal. `parameters`: of the URL, with any text."""
     group = parameters.get("group", "")[:_LONGEST_TEXT]
     order = Order.of(parameters)
     wanted = [each for each in changes if not group or group in each.groups]
@@ -78,7 +78,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _link_to(change_id: str, name: str = "") -> str:
-    """The link to a change; ``name`` "": its id."""
+    """The link to a change; `name` "": its id."""
     return f'<a href="{parts.url("/journal/change", id=change_id)}">{parts.text(name or change_id)}</a>'
 
 
@@ -103,8 +103,8 @@ def change_made_page(
     unseen: str = "",
     command: Sequence[str] = (),
 ) -> str:
-    """The page of a change. ``may_undo``: whether this person may undo it. ``unseen``: a group of it that this server
-    leaves out; then it can only be undone by ``command``.
+    """The page of a change. `may_undo`: whether this person may undo it. `unseen`: a group of it that this server
+    leaves out; then it can only be undone by `command`.
     """
     head = recorded.head
     tone, summary = _OUTCOMES[recorded.result]

@@ -51,14 +51,14 @@ Judge = Callable[[ClusterSnapshot], Sequence[JudgedGroup]]
 
 
 def rows_of(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
-    """A ``Judge``, which keeps nothing."""
+    """A `Judge`, which keeps nothing."""
     at_ms = snapshot.at_ms
     groups = (group for _, group in sorted(snapshot.groups.items()))
     return [JudgedGroup.of(group, snapshot.cluster, at_ms) for group in groups]
 
 
 def with_alerts(judge: Judge, firing: Firing) -> Judge:
-    """``judge``, with the groups about which alerts fire marked."""
+    """`judge`, with the groups about which alerts fire marked."""
 
     def rows(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
         names = {name for cluster, name in firing if cluster == snapshot.cluster and not GENERATED.fullmatch(name)}
@@ -69,13 +69,13 @@ def with_alerts(judge: Judge, firing: Firing) -> Judge:
 
 
 class KeptRows:
-    """Keeps the judged groups of snapshots until ``forget``. Without viewers, nothing is judged."""
+    """Keeps the judged groups of snapshots until `forget`. Without viewers, nothing is judged."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int], tuple[Mapping[str, GroupView], Sequence[JudgedGroup]]] = {}
 
     def rows_of(self, snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
-        """A ``Judge`` that judges the groups of a poll once."""
+        """A `Judge` that judges the groups of a poll once."""
         key = snapshot.cluster, id(snapshot.groups)
         kept = self._kept.get(key)
         if kept is None:
@@ -90,8 +90,8 @@ class KeptRows:
 
 
 class ClusterSums(NamedTuple):
-    """The sums of a snapshot's known groups. ``lag`` None: unknown for all groups; ``time_lag_ms``: the longest;
-    ``margin_ms``: the shortest; None: nothing waits, or unknown.
+    """The sums of a snapshot's known groups. `lag` None: unknown for all groups; `time_lag_ms`: the longest;
+    `margin_ms`: the shortest; None: nothing waits, or unknown.
     """
 
     members: int

@@ -30,7 +30,7 @@ _FEW = 3
 
 
 class Need(NamedTuple):
-    """A group that needs someone. ``snapshot``: the current one of its cluster, which may be down."""
+    """A group that needs someone. `snapshot`: the current one of its cluster, which may be down."""
 
     urgency: Urgency
     snapshot: ClusterSnapshot
@@ -53,7 +53,7 @@ def needs_of(snapshots: Iterable[ClusterSnapshot], judge: Judge) -> list[Need]:
 
 
 def needs_html(needs: Sequence[Need], now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) -> str:
-    """The list as HTML. ``needs``: in order. ``firing``: names of rules. ``ways``: for commands."""
+    """The list as HTML. `needs`: in order. `firing`: names of rules. `ways`: for commands."""
     left = [one for one in needs if one.urgency is Urgency.LEFT]
     others = needs[: len(needs) - len(left)]
     counts = Counter(one.urgency for one in others)

@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 class Order(NamedTuple):
-    """The column that sorts, the direction, and the page. ``order`` is up, down or "": the column's default, which is
-    up for those of ``ascending``.
+    """The column that sorts, the direction, and the page. `order` is up, down or "": the column's default, which is
+    up for those of `ascending`.
     """
 
     sort: str
@@ -69,7 +69,7 @@ class Order(NamedTuple):
         return rows[start : start + ROWS]
 
     def turning(self, count: int, link: Link) -> str:
-        """Links to the previous and the next page of ``count`` rows."""
+        """Links to the previous and the next page of `count` rows."""
         pages, number = self._pages(count), self._number(count)
         if pages == 1:
             return ""

@@ -37,7 +37,7 @@ class PartitionRow(NamedTuple):
     """Whether it is the reason why the group does not move."""
 
     def waiting(self, shown: str) -> str:
-        """``shown``, or "unknown" if it is unknown how many records wait."""
+        """`shown`, or "unknown" if it is unknown how many records wait."""
         return parts.UNKNOWN if self.row.has_open_start else shown
 
 
@@ -104,7 +104,7 @@ def partitions_table(
     marked: TopicPartition | None,
     order: Order = BY_STATUS,
 ) -> str:
-    """The table. ``marked``: the partition that is the reason why the group does not move."""
+    """The table. `marked`: the partition that is the reason why the group does not move."""
     known = snapshot.known
     if known.is_partial:
         return parts.nothing("They are not in the history, from which these numbers come.")

@@ -1,4 +1,4 @@
-"""The building blocks of all pages. Strangers choose names: these come onto pages only through ``text``."""
+"""The building blocks of all pages. Strangers choose names: these come onto pages only through `text`."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def url(path: str, **parameters: str | int | None) -> str:
 
 
 class Viewer(NamedTuple):
-    """The reader of a page. ``person`` None: unknown, sees no cluster. ``seal``: the one in their forms. ``has_login``:
-    whether one can log in here. ``changes``: whether anything can be changed here. ``has_journal``: whether there is a
+    """The reader of a page. `person` None: unknown, sees no cluster. `seal`: the one in their forms. `has_login`:
+    whether one can log in here. `changes`: whether anything can be changed here. `has_journal`: whether there is a
     journal to read.
     """
 
@@ -194,7 +194,7 @@ ANONYMOUS = Viewer()
 
 
 def way_to(cluster: str) -> list[tuple[str, str]]:
-    """The crumbs of a cluster's pages, for ``page``."""
+    """The crumbs of a cluster's pages, for `page`."""
     return [("Consumer groups", "/"), (cluster, url("/cluster", cluster=cluster))]
 
 
@@ -202,7 +202,7 @@ _REFUSALS = {401: "Log in", 404: "Not found", 503: "Not available"}
 
 
 def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
-    """A page with the reason for a refusal or a missing page. ``status``: the HTTP status."""
+    """A page with the reason for a refusal or a missing page. `status`: the HTTP status."""
     return page(
         _REFUSALS.get(status, "Not done"),
         f'<p class="verdict bad">{sentence(text)}</p>',
@@ -212,8 +212,8 @@ def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
 
 
 def login_page(text: str, target: str, issuer: str = "", *, has_tokens: bool = True, changes: bool) -> str:
-    """The page with a form for a token, and a link to a provider of logins. ``target``: the path after the login.
-    ``issuer`` "": there is no provider. ``changes``: see ``Viewer``.
+    """The page with a form for a token, and a link to a provider of logins. `target`: the path after the login.
+    `issuer` "": there is no provider. `changes`: see `Viewer`.
     """
     why = f'<p class="verdict bad" role="alert">{sentence(text)}</p>' if text else ""
     elsewhere = (
@@ -228,7 +228,7 @@ def login_page(text: str, target: str, issuer: str = "", *, has_tokens: bool = T
 
 
 def logged_in_page(target: str, viewer: Viewer) -> str:
-    """The page after a login, with a link to ``target``."""
+    """The page after a login, with a link to `target`."""
     return page("Logged in", f'<p><a href="{escape(target)}">Go on</a></p>', viewer=viewer)
 
 
@@ -253,7 +253,7 @@ def page(
     *,
     follows: str | None = None,
 ) -> str:
-    """A whole page. ``crumbs``: the path to it, as texts with links. ``follows``: the cluster whose polls update its
+    """A whole page. `crumbs`: the path to it, as texts with links. `follows`: the cluster whose polls update its
     live parts, or EVERY.
     """
     events = url("/events", cluster=None if follows == EVERY else follows)
@@ -373,8 +373,8 @@ def table(
     most: int | None = None,
     rest: str = "",
 ) -> str:
-    """A table. ``heads``: the headings, if they are more than titles. ``untitled``: columns that need no label; if it
-    is given, each row is a card on a phone. ``most``: how many rows are shown; ``rest``: text about where the others
+    """A table. `heads`: the headings, if they are more than titles. `untitled`: columns that need no label; if it
+    is given, each row is a card on a phone. `most`: how many rows are shown; `rest`: text about where the others
     are.
     """
     titles = [None if untitled is None else "" if each.title in untitled else each.title for each in columns]

@@ -56,7 +56,7 @@ _COLUMNS: Sequence[PageColumn[_Planned]] = [
 
 
 def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
-    """The whole page. ``may_change``: whether this person may apply it."""
+    """The whole page. `may_change`: whether this person may apply it."""
     groups = entry.group_ids
     of = subject_of(entry)
     crumbs = parts.way_to(entry.cluster)

@@ -21,7 +21,7 @@ _COLUMNS = [*COLUMNS[:2], _CLUSTER, *COLUMNS[2:]]
 def search_page(
     snapshots: Sequence[ClusterSnapshot], text: str, viewer: Viewer = ANONYMOUS, judge: Judge = rows_of
 ) -> str:
-    """Groups and topics with the text in their names, in any case. ``snapshots``: the parts that the viewer may see."""
+    """Groups and topics with the text in their names, in any case. `snapshots`: the parts that the viewer may see."""
     wanted = text.lower()
     up, others = ([each for each in snapshots if each.is_up is is_up] for is_up in (True, False))
     body = _found(up, wanted, judge)

@@ -94,7 +94,7 @@ def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[ReadTopic]:
 def topics_page(
     snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
 ) -> str:
-    """The page of topics. ``parameters``: of the URL, with any text."""
+    """The page of topics. `parameters`: of the URL, with any text."""
     title = f"Topics of {snapshot.cluster}"
     when, mark = parts.when(snapshot, now_ms), snapshot
     if not snapshot.known.is_up:

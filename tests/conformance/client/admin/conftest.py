@@ -28,7 +28,7 @@ KINDS = [
 
 
 class Target(NamedTuple):
-    """A broker that everybody may change, with an authorizer; ``logins`` is where passwords are asked for."""
+    """A broker that everybody may change, with an authorizer; `logins` is where passwords are asked for."""
 
     bootstrap_servers: str
     logins: str

@@ -14,7 +14,7 @@ LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class Change:
-    """What was changed. ``offsets``: before and after, None: nothing is committed. ``undone_by``: "" for none."""
+    """What was changed. `offsets`: before and after, None: nothing is committed. `undone_by`: "" for none."""
 
     id: str
     kind: str
@@ -27,7 +27,7 @@ class Change:
 
 @dataclass
 class Told:
-    """``row``: of the list of changes, {} where the change isn't there. ``lines``: the table of its own page."""
+    """`row`: of the list of changes, {} where the change isn't there. `lines`: the table of its own page."""
 
     row: Line = field(default_factory=dict)
     lines: Sequence[Line] = ()

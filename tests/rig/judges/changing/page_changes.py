@@ -102,7 +102,7 @@ class Visit:
     def apply(
         self, page: str, before: Commits, kind: str, again: Collection[Place] = ()
     ) -> tuple[str, str, Commits]:  # fmt: skip
-        """Applies a plan; its page then, the id of the change, and what is committed. ``again``: what is committed
+        """Applies a plan; its page then, the id of the change, and what is committed. `again`: what is committed
         there once more.
         """
         began = now()
@@ -144,7 +144,7 @@ class Visit:
         self, before: Commits | None, applied: Commits, figures: Mapping[Place, Figures], places: Collection[Place],
         *, as_member: bool = False,
     ) -> None:  # fmt: skip
-        """A consumer of the group reads on from what is committed now. ``before`` None: there was nothing before."""
+        """A consumer of the group reads on from what is committed now. `before` None: there was nothing before."""
         began = now()
         if as_member and len(places) <= MOST_OF_A_MEMBER:
             reads = reading.read_on_as_member(self.servers, self.cluster, self.group, places, self.notebook)
@@ -156,7 +156,7 @@ class Visit:
     def judge_reads(
         self, reads: Reads, before: Commits | None, applied: Commits, figures: Mapping[Place, Figures], began: int
     ) -> None:
-        """``began``: when the reading did."""
+        """`began`: when the reading did."""
         at = now()
         sure: list[tuple[Place, Wrong]] = []
         for place, some in sorted(reads.items()):
@@ -285,7 +285,7 @@ def _is_inside(visit: Visit, commits: Commits) -> bool:
 
 
 def _choose(visit: Visit, form: dict[str, str], before: Commits) -> list[str]:
-    """Fills in a form. Gives the words of the command that does the same, as ``plan_row`` takes them."""
+    """Fills in a form. Gives the words of the command that does the same, as `plan_row` takes them."""
     rng = visit.rng
     form["deed"], form["scope"] = rng.choice(["reset", "reset", "delete-offsets"]), rng.choice(["all", "some"])
     if form["scope"] == "some":

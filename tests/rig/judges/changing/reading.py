@@ -16,7 +16,7 @@ Place = tuple[str, int]
 
 
 class Read(NamedTuple):
-    """A record that a consumer was given. ``identity``: what its producer wrote into it, its name and a number."""
+    """A record that a consumer was given. `identity`: what its producer wrote into it, its name and a number."""
 
     offset: int
     identity: str
@@ -108,7 +108,7 @@ def position(log: Log, committed: int | None, at: int) -> int:
 
 
 def differences(log: Log, reads: Sequence[Read], before: int | None, after: int, said: Figures) -> Iterator[str]:
-    """What is wrong with what was read from the position ``after`` on. ``before``: where the group would have read on
+    """What is wrong with what was read from the position `after` on. `before`: where the group would have read on
     without the change; None: there was none.
     """
     offsets = log.offsets[bisect_left(log.offsets, after) :]

@@ -144,7 +144,7 @@ def _take(
     servers: str, group: str, topic: str, wanted: Mapping[Place, Sequence[Read]], patience_s: float
 ) -> tuple[dict[Place, list[Read]], float]:
     """All that a member is given, of which it is done at once, and after how many seconds the first came. Where nothing
-    is to come it is waited for as long as ``patience_s``.
+    is to come it is waited for as long as `patience_s`.
     """
     client = confluent_kafka.ShareConsumer({
         "bootstrap.servers": servers, "log_level": 0, "group.id": group, "client.id": "rig shares",

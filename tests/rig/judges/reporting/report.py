@@ -30,7 +30,7 @@ def ask(desk: Desk) -> Answer:
 
 
 def judge(truth: Truth, tables: Answer, answer: Answer) -> Verdict:
-    """``tables``: those that were judged, made at the same rest."""
+    """`tables`: those that were judged, made at the same rest."""
     verdict = _figures_are_the_tables(tables.content, answer)
     known, _ = without_held(truth, tables, Verdict())
     held = {name for name in truth.by_group if not any(key[:2] == name for key in known.commits)}

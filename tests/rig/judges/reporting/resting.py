@@ -10,8 +10,8 @@ MS = 1_000_000
 
 
 class Resting(NamedTuple):
-    """``at``: a time of the rest, at which logs and commits stand still. ``answer``: the report's; of retention alone
-    it is not known when it removed what. ``measured_ms``: when the table of lag says that each place was measured.
+    """`at`: a time of the rest, at which logs and commits stand still. `answer`: the report's; of retention alone
+    it is not known when it removed what. `measured_ms`: when the table of lag says that each place was measured.
     """
 
     truth: Truth

@@ -23,7 +23,7 @@ _SECTIONS = re.compile(r'<details class="card group" id="(g-[0-9a-f]+)">(.*?)</d
 
 @dataclass(frozen=True)
 class Section:
-    """What stands in the section of a group. ``is_whole``: all of its partitions and members are there."""
+    """What stands in the section of a group. `is_whole`: all of its partitions and members are there."""
 
     facts: Line
     partitions: list[Line]

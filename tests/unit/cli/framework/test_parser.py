@@ -1,4 +1,4 @@
-"""The parser of ``groupkeeper``: order of options, help, tracebacks; what it refuses is in `refusals.txt`."""
+"""The parser of `groupkeeper`: order of options, help, tracebacks; what it refuses is in `refusals.txt`."""
 
 import errno
 from pathlib import Path

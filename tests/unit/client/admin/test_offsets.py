@@ -17,7 +17,7 @@ Store = Mapping[str, Mapping[TopicPartition, int]]
 
 
 def fetching(store: Store, *, code_by_group: Mapping[str, int] = {}, code_by_topic: Mapping[str, int] = {}) -> Handler:
-    """Answers OffsetFetch in every version from ``store``, as a coordinator does."""
+    """Answers OffsetFetch in every version from `store`, as a coordinator does."""
 
     def partitions_of(group_id: str, topics: object) -> dict[str, list[tuple[int, int, int]]]:
         offsets = store.get(group_id, {})

@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 
 class TokenServer(HTTPServer):
-    """Answers with what the test puts into ``answers``, one after the other."""
+    """Answers with what the test puts into `answers`, one after the other."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

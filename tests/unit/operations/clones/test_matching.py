@@ -32,7 +32,7 @@ def trace_of(log: Sequence[One], begin: int = 0, end: int | None = None) -> Trac
 
 
 def source_of(rng: random.Random, count: int, kinds: int, *, transactions: bool) -> list[One]:
-    """``kinds``: of so many different contents; several records have the same time."""
+    """`kinds`: of so many different contents; several records have the same time."""
     log: list[One] = []
     now = 1000
     for number in range(count):

@@ -42,7 +42,7 @@ class Part(Log):
 
 
 class Copied(NamedTuple):
-    """Two logs. ``origins``: of the target's offsets that are copies, the source's offsets. ``repeats``: what is in
+    """Two logs. `origins`: of the target's offsets that are copies, the source's offsets. `repeats`: what is in
     them comes again, whether that can be seen in what is kept or not.
     """
 

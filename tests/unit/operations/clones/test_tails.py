@@ -8,7 +8,7 @@ from groupkeeper.operations.plans.log_walk import Kept
 
 
 def trace(*numbers: int, begin: int = 0, later_ms: int = 0, aborted: frozenset[int] = frozenset()) -> Trace:
-    """Of records by their numbers; 100 and more are others'. ``later_ms``: copies got times of their own."""
+    """Of records by their numbers; 100 and more are others'. `later_ms`: copies got times of their own."""
     records = [
         Kept(begin + at, 1000 + number + later_ms, False, number in aborted, b"%d" % number)
         for at, number in enumerate(numbers)

@@ -16,8 +16,8 @@ MARKER = -1
 
 
 class Log(NamedTuple):
-    """``records``: (which one it is, its time) by offset from ``oldest`` on; markers are MARKER, records of ``aborted``
-    transactions have offsets there. ``is_seen``: whether its parts are small enough to be looked at.
+    """`records`: (which one it is, its time) by offset from `oldest` on; markers are MARKER, records of `aborted`
+    transactions have offsets there. `is_seen`: whether its parts are small enough to be looked at.
     """
 
     oldest: int
@@ -94,7 +94,7 @@ def truth(source: Log, target: Log, committed: int, offset: int) -> tuple[int, i
 
 
 def in_transactions(rng: random.Random, records: Sequence[tuple[int, int]], marked_ms: int, *, aborts: bool) -> Log:
-    """The same records, in transactions whose markers are of other times; with ``aborts`` some are tried twice."""
+    """The same records, in transactions whose markers are of other times; with `aborts` some are tried twice."""
     found: list[tuple[int, int]] = []
     aborted: set[int] = set()
     left = list(records)

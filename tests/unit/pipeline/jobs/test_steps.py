@@ -74,7 +74,7 @@ def test_steps_of_a_job_stand_together() -> None:
 
 
 class Empty:
-    """The tables that a step can read, without rows. ``missing``: what it is not given."""
+    """The tables that a step can read, without rows. `missing`: what it is not given."""
 
     failed = ()
 

@@ -42,7 +42,7 @@ def found_of(
     groups: Iterable[Group], rows: Iterable[Row] = (), judged: Iterable[Row] = (), retention_h: int = 0,
     lost: Mapping[tuple[str, str], int] = {}, ways: Ways = NO_WAYS,
 ) -> list[Finding]:  # fmt: skip
-    """What is to be acted on. ``retention_h``: of all topics, 0: not known."""
+    """What is to be acted on. `retention_h`: of all topics, 0: not known."""
     kept = [{"cluster": "c", "topic": row["topic"], "retention_ms": retention_h * HOUR_MS or None} for row in rows]
     return impact.acting(impact.reported(groups, rows, judged, kept), lost, {}, ways)
 

@@ -62,7 +62,7 @@ class AccessCalls:
         ]  # fmt: skip
 
     async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
-        """Add ACLs; an existing one is in ``done``, too. Brokers apply them within moments. Fails per ACL:
+        """Add ACLs; an existing one is in `done`, too. Brokers apply them within moments. Fails per ACL:
         InvalidRequest (an invalid name, a principal without "User:"), ClusterAuthorizationFailed (this needs ALTER on
         the cluster), SecurityDisabled when the brokers have no authorizer.
         """
@@ -94,7 +94,7 @@ class AccessCalls:
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> Batch[AclFilter, Batch[Acl, None]]:
-        """Delete all ACLs that match a filter, for each filter; the inner ``done`` has the deleted ones. No match is no
+        """Delete all ACLs that match a filter, for each filter; the inner `done` has the deleted ones. No match is no
         failure. Fails per filter: ClusterAuthorizationFailed (this needs ALTER on the cluster), SecurityDisabled when
         the brokers have no authorizer.
         """
@@ -153,7 +153,7 @@ class AccessCalls:
     ) -> Batch[str, None]:
         """Set or delete passwords, one per user and call.
 
-        ``{"alice": ScramPassword("secret"), "bob": ScramRemoval(ScramMechanism.SCRAM_SHA_256)}``. Fails per user:
+        `{"alice": ScramPassword("secret"), "bob": ScramRemoval(ScramMechanism.SCRAM_SHA_256)}`. Fails per user:
         ResourceNotFound for a password that doesn't exist, UnacceptableCredential (an empty name, too few or too many
         iterations), ClusterAuthorizationFailed (this needs ALTER on the cluster). Raises UnsupportedVersion when the
         brokers are older than 2.7.
@@ -181,8 +181,8 @@ class AccessCalls:
     async def describe_client_quotas(
         self, wanted: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int | None = None
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """The quotas by entity, then by name (producer_byte_rate: bytes per second and broker …). ``wanted`` None: all
-        quotas; else those that match its fields. ``strict``: without entities that have further fields (user and client
+        """The quotas by entity, then by name (producer_byte_rate: bytes per second and broker …). `wanted` None: all
+        quotas; else those that match its fields. `strict`: without entities that have further fields (user and client
         id when only a user is wanted). Raises ClusterAuthorizationFailed without DESCRIBE_CONFIGS on the cluster,
         InvalidRequest, UnsupportedVersion when the brokers are older than 2.6.
         """
@@ -216,7 +216,7 @@ class AccessCalls:
     ) -> Batch[QuotaEntity, None]:
         """Set quotas by name, None deletes one; quotas that aren't named are unchanged.
 
-        ``{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}``. Fails per entity:
+        `{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}`. Fails per entity:
         InvalidRequest (an unknown name, or an invalid value), ClusterAuthorizationFailed (this needs ALTER_CONFIGS on
         the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
         """

@@ -71,7 +71,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """A filter of ACLs: None matches any value. ``AclFilter()`` matches every ACL of the cluster."""
+    """A filter of ACLs: None matches any value. `AclFilter()` matches every ACL of the cluster."""
 
     principal: str | None = None
     """None: any, as in all fields."""
@@ -105,8 +105,8 @@ class ScramCredential(NamedTuple):
 
 
 class ScramPassword(NamedTuple):
-    """A password to set for a mechanism. Only its salted hash leaves this process. ``salt`` None: a random one. Brokers
-    accept 4096 to 16384 ``iterations``.
+    """A password to set for a mechanism. Only its salted hash leaves this process. `salt` None: a random one. Brokers
+    accept 4096 to 16384 `iterations`.
     """
 
     password: str
@@ -133,7 +133,7 @@ class EntityName(Enum):
 
 class QuotaEntity(NamedTuple):
     """The entity of a quota: a user, a client id, both together, or an address. None: the quota does not depend on that
-    field. ``EntityName.DEFAULT`` applies to all without a quota of their own. ``EntityName.ANY`` is for describing
+    field. `EntityName.DEFAULT` applies to all without a quota of their own. `EntityName.ANY` is for describing
     only: it matches every name, and the default.
     """
 

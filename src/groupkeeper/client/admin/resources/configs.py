@@ -45,7 +45,7 @@ class ConfigCalls:
     ) -> Batch[ConfigResource, dict[str, Config]]:
         """Configs by name of topics, brokers, groups …, defaults included.
 
-        ``names`` None: all configs; a name that the broker doesn't have is left out. Sensitive configs have the value
+        `names` None: all configs; a name that the broker doesn't have is left out. Sensitive configs have the value
         None. A broker's configs are requested from that broker. Fails per resource: UnknownTopicOrPartition,
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed (this needs DESCRIBE_CONFIGS),
         InvalidRequest for a type that the broker doesn't support, IllegalArgument for a broker that doesn't exist.
@@ -83,8 +83,8 @@ class ConfigCalls:
     ) -> Batch[ConfigResource, None]:
         """Change configs by name (KIP-339); configs that aren't named are unchanged.
 
-        A text sets the value, None restores the default, and a ``ListChange`` adds items to a list or removes some. A
-        resource gets all of its changes or none; brokers apply them within moments. ``validate_only``: the broker only
+        A text sets the value, None restores the default, and a `ListChange` adds items to a list or removes some. A
+        resource gets all of its changes or none; brokers apply them within moments. `validate_only`: the broker only
         validates the changes and makes none. Fails per resource: InvalidConfig, UnknownTopicOrPartition,
         TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) … Raises UnsupportedVersion when
         the brokers are older than 2.3.
@@ -117,7 +117,7 @@ class ConfigCalls:
     async def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
         """Values of configs of one broker by name; configs that are not in its response are left out.
 
-        For details, or for every broker, see ``describe_configs``. Raises ClusterAuthorizationFailed without
+        For details, or for every broker, see `describe_configs`. Raises ClusterAuthorizationFailed without
         DESCRIBE_CONFIGS on the cluster.
         """
         from groupkeeper.client.admin.resources.types import ConfigResource

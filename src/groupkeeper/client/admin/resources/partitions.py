@@ -32,7 +32,7 @@ class PartitionCalls:
     async def create_partitions(
         self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Give topics more partitions: ``{"orders": 12}`` is the new total.
+        """Give topics more partitions: `{"orders": 12}` is the new total.
 
         Records with keys go to other partitions from then on. Fails per topic: InvalidPartitions when the topic has as
         many already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it),
@@ -110,7 +110,7 @@ class PartitionCalls:
         partitions: Iterable[TopicPartition] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[int, dict[str, LogDir]]:
-        """The log directories of brokers by path, with their replicas and sizes; None: all brokers. ``partitions``:
+        """The log directories of brokers by path, with their replicas and sizes; None: all brokers. `partitions`:
         only replicas of these; None: all. Fails per broker: ClusterAuthorizationFailed (this needs DESCRIBE on the
         cluster; without it, brokers before 3.2 return nothing), IllegalArgument for a broker that doesn't exist.
         """

@@ -48,10 +48,10 @@ class TransactionCalls:
         transactional_id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> TransactionListings:
-        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: any.
-        ``min_duration_ms``: only transactions open for longer (Kafka 3.8). ``transactional_id_pattern``: a regular
+        """The transactional ids of all brokers (KIP-664). Empty `states` or `producer_ids`: any.
+        `min_duration_ms`: only transactions open for longer (Kafka 3.8). `transactional_id_pattern`: a regular
         expression that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A
-        broker that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or too old for a
+        broker that fails is in `failed` of the result: UnsupportedVersion when it is older than 3.0, or too old for a
         filter.
         """
         from groupkeeper.client.admin.resources.types import TransactionListing, TransactionListings, TransactionState
@@ -194,8 +194,8 @@ class TransactionCalls:
         """Abort a transaction in one partition without its coordinator: for a hanging transaction, which no coordinator
         ends.
 
-        ``producer`` comes from ``describe_producers``. For a transaction that its coordinator has, see
-        ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
+        `producer` comes from `describe_producers`. For a transaction that its coordinator has, see
+        `fence_producers`. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
         UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
         """
         from groupkeeper.client.admin.resources.types import ProducerState

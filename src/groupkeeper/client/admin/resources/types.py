@@ -23,9 +23,9 @@ class ConfigResourceType(StrEnum):
 
 
 class ConfigResource(NamedTuple):
-    """A resource with configs: ``ConfigResource.topic("orders")``, ``ConfigResource.broker(1)`` …
+    """A resource with configs: `ConfigResource.topic("orders")`, `ConfigResource.broker(1)` …
 
-    ``name`` is a topic's name, a group's id, a broker's id as text ("": the cluster-wide default of all brokers).
+    `name` is a topic's name, a group's id, a broker's id as text ("": the cluster-wide default of all brokers).
     """
 
     type: ConfigResourceType
@@ -128,7 +128,7 @@ class Config(NamedTuple):
 
 
 class ListChange(NamedTuple):
-    """Adds items to a config that is a list (``append``), or removes some (``subtract``); other items stay. ``items``
+    """Adds items to a config that is a list (`append`), or removes some (`subtract`); other items stay. `items`
     are comma-separated. To set the whole list give a text instead.
     """
 
@@ -147,7 +147,7 @@ class ListChange(NamedTuple):
 
 
 class NewPartitions(NamedTuple):
-    """A topic's new number of partitions. ``assignments``: replicas of each added one; None: the broker decides."""
+    """A topic's new number of partitions. `assignments`: replicas of each added one; None: the broker decides."""
 
     total_count: int
     assignments: tuple[tuple[int, ...], ...] | None = None
@@ -156,7 +156,7 @@ class NewPartitions(NamedTuple):
 class Replica(NamedTuple):
     """A replica of a partition in a log directory.
 
-    ``size``: bytes of its segments. ``lag``: offsets behind the high watermark (or, if ``is_future``, behind the
+    `size`: bytes of its segments. `lag`: offsets behind the high watermark (or, if `is_future`, behind the
     replica that it will replace).
     """
 
@@ -168,7 +168,7 @@ class Replica(NamedTuple):
 class LogDir(NamedTuple):
     """A log directory of a broker, with the replicas that lie there.
 
-    ``total_bytes`` and ``usable_bytes`` are the volume's, None before 3.3. ``error``: why the directory can't be used
+    `total_bytes` and `usable_bytes` are the volume's, None before 3.3. `error`: why the directory can't be used
     (LogDirNotFound, KafkaStorageError); None when it can.
     """
 
@@ -211,7 +211,7 @@ class TransactionListing(NamedTuple):
 class TransactionListings(NamedTuple):
     """The transactional ids of all brokers, and the brokers that failed.
 
-    ``transactions`` may be used when some brokers failed: it then lacks the ids that the failed brokers coordinate.
+    `transactions` may be used when some brokers failed: it then lacks the ids that the failed brokers coordinate.
     """
 
     transactions: dict[str, TransactionListing]

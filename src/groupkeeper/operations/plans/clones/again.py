@@ -18,8 +18,8 @@ from groupkeeper.operations.plans.log_walk import Kept
 
 
 class Tail(NamedTuple):
-    """The records of a target from ``begin`` on. ``copies``: its offset of each further copy, with that of the source,
-    in the target's order; ``last_other``: the last record that is no copy; ``is_whole``: the log was read to its end.
+    """The records of a target from `begin` on. `copies`: its offset of each further copy, with that of the source,
+    in the target's order; `last_other`: the last record that is no copy; `is_whole`: the log was read to its end.
     """
 
     begin: int = 0
@@ -28,16 +28,16 @@ class Tail(NamedTuple):
     is_whole: bool = False
 
     def read_again(self, offset: int, place: int) -> int:
-        """How many copies a group reads again that has read the source to ``offset`` and continues at ``place``."""
+        """How many copies a group reads again that has read the source to `offset` and continues at `place`."""
         return sum(at < offset for _, at in self.copies[bisect_left(self.copies, (place, -1)) :])
 
     def is_all_again(self, place: int) -> bool:
-        """Whether only copies follow from ``place`` on."""
+        """Whether only copies follow from `place` on."""
         return self.is_whole and self.begin <= place and self.last_other < place
 
 
 def tail_of(source: Trace, target: Trace) -> Tail:
-    """The target's Tail. ``source``: the source to its end; ``target``: the target from about that end's copy on."""
+    """The target's Tail. `source`: the source to its end; `target`: the target from about that end's copy on."""
     records = [one for one in target.records if one.is_aborted is not True]
     kept = [one for one in source.records if one.is_aborted is not True]
     offsets = {(one.digest, one.timestamp): one.offset for one in kept}
@@ -51,7 +51,7 @@ def tail_of(source: Trace, target: Trace) -> Tail:
 
 
 def _with_other_times(records: Sequence[Kept], copies: Sequence[Kept]) -> list[int | None]:
-    """The source's offset for each of the ``copies``, whose times are those of copying; None: it has none. Only records
+    """The source's offset for each of the `copies`, whose times are those of copying; None: it has none. Only records
     that are there once count, and there must be ENOUGH in a row each time that the copier began.
     """
     counts = Counter(one.digest for one in records)
@@ -79,7 +79,7 @@ class _CopiedStretch(NamedTuple):
 
 class RepeatedCopies:
     """Finds further copies: reads the end of each partition, and records shortly after places where the target may have
-    more than the source. ``searched``: the most records of each of the two logs.
+    more than the source. `searched`: the most records of each of the two logs.
     """
 
     def __init__(self, sides: Sides, source: Reader, target: Reader, searched: int) -> None:
@@ -97,8 +97,8 @@ class RepeatedCopies:
     async def find(
         self, offsets: Mapping[Position, int], found: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
-        """Changes results of places known by content because of further copies. ``offsets``: their offsets within the
-        source's log. A group that has read everything continues after the copies; for others they count as ``replays``.
+        """Changes results of places known by content because of further copies. `offsets`: their offsets within the
+        source's log. A group that has read everything continues after the copies; for others they count as `replays`.
         """
         known = {at: one for at, one in found.items() if at in offsets and one.certainty is not Certainty.TIME}
         known = {at: one for at, one in known.items() if at.offset >= self._here(at.topic_partition).oldest}
@@ -115,7 +115,7 @@ class RepeatedCopies:
         for at, one in known.items():
             tp, (_, end) = at.topic_partition, self._ends[at.topic_partition]
             at_end = end.read_again(at.offset, one.offset)
-            # Copies near a place may be in ``replays`` already.
+            # Copies near a place may be in `replays` already.
             replays = at_end + max(one.replays or 0, sum(each.read_again(at.offset, one.offset) for each in near[tp]))
             if replays == one.replays:
                 continue

@@ -84,7 +84,7 @@ def same_records(source_records: Sequence[Kept], target_records: Sequence[Kept])
 
 
 def outwards(guess: int, ends: Ends, step: int, most: int) -> list[int]:
-    """At most ``most`` offsets of a log, ``step`` apart, the nearest to the guess first."""
+    """At most `most` offsets of a log, `step` apart, the nearest to the guess first."""
     return sorted(_steps(guess, ends, step), key=lambda at: abs(at - guess))[:most] if most > 0 else []
 
 

@@ -29,9 +29,9 @@ _NAMED = 3
 
 
 class Source(NamedTuple):
-    """The cluster to copy from; ``admin`` None: the target cluster.
+    """The cluster to copy from; `admin` None: the target cluster.
 
-    ``topic_prefix``: the prefix that replication adds to topic names in the target cluster; None: the names are the
+    `topic_prefix`: the prefix that replication adds to topic names in the target cluster; None: the names are the
     same, or those that MirrorMaker 2 gives its copies.
     """
 
@@ -57,13 +57,13 @@ class CloneRequest(NamedTuple):
 async def make_clone(
     admin: Admin, source: Source, wanted: CloneRequest, *, say: Callable[[str], None] = lambda text: None
 ) -> Made:
-    """The plan that gives groups of ``admin``'s cluster the committed offsets of groups in the source. Changes nothing.
+    """The plan that gives groups of `admin`'s cluster the committed offsets of groups in the source. Changes nothing.
 
     For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Otherwise
-    they are translated by the records' content, and by their times if that is not enough; ``certainty``, ``why``,
-    ``skips`` and ``replays`` tell how exact the result is. Troubles are groups that cannot be described, partitions
+    they are translated by the records' content, and by their times if that is not enough; `certainty`, `why`,
+    `skips` and `replays` tell how exact the result is. Troubles are groups that cannot be described, partitions
     that the target lacks or that cannot be translated, and topics with another number of partitions there, unless their
-    partitions are named. Raises the failure of a whole cluster. ``say`` is called with the current step.
+    partitions are named. Raises the failure of a whole cluster. `say` is called with the current step.
     """
     source_admin = source.admin or admin
     cluster_id = await cluster_id_of(admin)
@@ -152,7 +152,7 @@ class _CloneMaker:
         """The ends of the source's logs."""
 
     def name(self, topics: Iterable[str], prefix: str | None, mirrored: RemoteNames, target: frozenset[str]) -> None:
-        """Sets the names of the source's topics in the target. ``prefix`` None: the same names, or those of MirrorMaker
+        """Sets the names of the source's topics in the target. `prefix` None: the same names, or those of MirrorMaker
         2's copies if these are the only ones.
         """
         for topic in sorted(topics):
@@ -212,7 +212,7 @@ class _CloneMaker:
         return chosen(self.wanted.topics, self.groups.committed[group_id])
 
     def plan(self, group_id: str, logs: Logs, places: FoundPlaces | None) -> GroupPlan:
-        """The plan of one group. ``places`` None: offsets are copied as they are."""
+        """The plan of one group. `places` None: offsets are copied as they are."""
         committed, target = self.groups.committed[group_id], self.wanted.groups[group_id]
         wanted = sorted(self._chosen(group_id))
         named = {tp: self.named(tp) for tp in wanted if tp.topic not in self.unclear}
@@ -248,7 +248,7 @@ class _CloneMaker:
         return None if end is None else self.shares.done_ahead(group_id, tp, start, end)
 
     def learn(self, shares: Shares) -> None:
-        """Keeps ``shares``, and adds remarks about partitions in which a share group has no start offset to clone."""
+        """Keeps `shares`, and adds remarks about partitions in which a share group has no start offset to clone."""
         self.shares = shares
         for group_id, to in self.wanted.groups.items():
             places = shares.without.get(group_id, [])
@@ -380,7 +380,7 @@ def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list
 
 
 def _fitted(change: Change) -> Change:
-    """The change, clamped to the nearer end of the log if the offset is outside of it; ``why`` then has the reason."""
+    """The change, clamped to the nearer end of the log if the offset is outside of it; `why` then has the reason."""
     fitted = change.clamped
     if fitted == change:
         return change

@@ -24,7 +24,7 @@ ENOUGH = 8
 
 
 class Trace(NamedTuple):
-    """All records of a log from ``begin`` up to ``end``, and whether these are the log's own start and end."""
+    """All records of a log from `begin` up to `end`, and whether these are the log's own start and end."""
 
     begin: int
     end: int
@@ -33,7 +33,7 @@ class Trace(NamedTuple):
     is_to_end: bool
 
     def offset(self, at: int) -> int:
-        """The offset of the record with this index in ``records``, or ``end``."""
+        """The offset of the record with this index in `records`, or `end`."""
         return self.records[at].offset if at < len(self.records) else self.end
 
 
@@ -50,7 +50,7 @@ class Match(NamedTuple):
     has_times: bool = True
     """Whether times were compared, too; without, a wrong place far away may look the same."""
     unread: int | None = None
-    """The offset of the first unread record; None: ``offset``."""
+    """The offset of the first unread record; None: `offset`."""
 
     @property
     def is_exact(self) -> bool:
@@ -58,7 +58,7 @@ class Match(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """Keys of records: of the source (``here``), read up to ``at`` and unread from it on, and of the target."""
+    """Keys of records: of the source (`here`), read up to `at` and unread from it on, and of the target."""
 
     here: Sequence[Hashable]
     at: int
@@ -75,7 +75,7 @@ def are_equal(here: Trace, there: Trace) -> bool:
 
 def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool = False) -> Match | None:
     """The place in the target at which the group would continue; None: the records there don't tell.
-    ``has_other_times``: copies got the times of copying.
+    `has_other_times`: copies got the times of copying.
     """
     copies = [one for one in target.records if one.is_aborted is not True]
     target = target._replace(records=copies)
@@ -173,7 +173,7 @@ def _by_copies(stretch: _Stretch) -> Match | None:
 
 def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, are_later: bool) -> bool:
     """Whether records match as copies with the time of copying: enough different ones (or all) are equal, and, with
-    ``are_later``, those of one log are never older than those of the other.
+    `are_later`, those of one log are never older than those of the other.
     """
     here, at, _, target, _ = stretch
     place = sum(one.offset < found.offset for one in target.records)

@@ -43,7 +43,7 @@ class RemoteNames(NamedTuple):
 class MirrorRecords(NamedTuple):
     """MirrorMaker 2's records about the requested partitions, by the source's names.
 
-    ``syncs``: offsets of copied records. ``checkpoints``: offsets of groups in both clusters.
+    `syncs`: offsets of copied records. `checkpoints`: offsets of groups in both clusters.
     """
 
     syncs: Mapping[TopicPartition, Syncs] = {}

@@ -12,15 +12,15 @@ from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Tran
 
 
 class Pair(NamedTuple):
-    """The source's record at ``upstream`` was copied to ``downstream``, and later records after it."""
+    """The source's record at `upstream` was copied to `downstream`, and later records after it."""
 
     upstream: int
     downstream: int
 
 
 class RepeatedRange(NamedTuple):
-    """A part of the target, from ``begin`` to ``end``, with possible further copies of earlier records: more offsets
-    were written there than in the source. ``most``: the number of these offsets.
+    """A part of the target, from `begin` to `end`, with possible further copies of earlier records: more offsets
+    were written there than in the source. `most`: the number of these offsets.
     """
 
     begin: int
@@ -44,7 +44,7 @@ class Syncs:
         """The last sync of each offset of the source: a sync replaces those of the same and larger offsets."""
         self._ends: dict[int, int] = {}
         self._again: list[RepeatedRange] = []
-        """The parts; ``most`` of each also counts the parts before it."""
+        """The parts; `most` of each also counts the parts before it."""
         self._last: Pair | None = None
 
     def add(self, pair: Pair) -> None:
@@ -78,8 +78,8 @@ class Syncs:
 
 
 class Looked(NamedTuple):
-    """Records of both logs. ``first``: the sync's, ``source``: those around the place, in the source; ``target``: after
-    the sync, ``again``: possible further copies, in the target; None: unreadable, or too much.
+    """Records of both logs. `first`: the sync's, `source`: those around the place, in the source; `target`: after
+    the sync, `again`: possible further copies, in the target; None: unreadable, or too much.
     """
 
     first: Trace
@@ -146,7 +146,7 @@ _there = attrgetter("downstream")
 def between(
     one: Translated, offset: int, known: Sequence[Pair], there: Ends, *, has_older_copies: bool = False
 ) -> Translated:
-    """A translation by time (``one``) of ``offset``, checked with ``known`` places around it. If it is outside of
+    """A translation by time (`one`) of `offset`, checked with `known` places around it. If it is outside of
     these, or the target has older records than the source (whose times lead too far), the earlier place is used
     instead: from there on, no record that the target has is skipped.
     """

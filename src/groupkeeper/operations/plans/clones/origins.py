@@ -11,8 +11,8 @@ from groupkeeper.operations.plans.log_walk import Kept
 
 
 class HeaderSearch(NamedTuple):
-    """A search for the first copy of an unread record, from ``low`` up to ``high``. ``guess``: where to look next,
-    None: the search is over. ``steps``: looks so far.
+    """A search for the first copy of an unread record, from `low` up to `high`. `guess`: where to look next,
+    None: the search is over. `steps`: looks so far.
     """
 
     low: int
@@ -62,7 +62,7 @@ def is_in_order(target: Trace) -> bool:
 
 
 def nearest(source: Trace, committed: int, target: Trace) -> int | None:
-    """The source's offset of the nearest copied record; None: ``source`` has some already, or none are known."""
+    """The source's offset of the nearest copied record; None: `source` has some already, or none are known."""
     origins = [one.origin for one in _copies(target) if one.origin is not None]
     if not origins or any(source.begin <= origin < source.end for origin in origins):
         return None

@@ -43,7 +43,7 @@ _WALKS = 16
 class Reader:
     """Reads the logs of one cluster. Records are kept until they are forgotten.
 
-    Places are given by positions in the source. ``named``: the names of its partitions in this cluster.
+    Places are given by positions in the source. `named`: the names of its partitions in this cluster.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Reader:
     ) -> dict[Position, Trace]:
         """The records of each range, as far as the log has them; unreadable ranges are left out.
 
-        ``is_whole`` False: of a range that is too large, only the first records.
+        `is_whole` False: of a range that is too large, only the first records.
         """
         places = {key: self._place(key) for key in ranges}
         wanted = {key: self._clipped(places[key], *each) for key, each in ranges.items()}
@@ -180,7 +180,7 @@ def _apart(
 
 
 def look_of(offset_header: str | None = None) -> Look:
-    """Makes a record's digest, of all but ``offset_header``, and its origin, from that header."""
+    """Makes a record's digest, of all but `offset_header`, and its origin, from that header."""
 
     def look(record: Record) -> tuple[bytes, int | None]:
         found, origin = hashlib.blake2b(digest_size=16), None

@@ -16,7 +16,7 @@ from groupkeeper.protocol.errors import TopicAuthorizationFailed
 
 
 class Sides(NamedTuple):
-    """Both clusters. ``named``: the target's partition by the source's; ends: by each cluster's names."""
+    """Both clusters. `named`: the target's partition by the source's; ends: by each cluster's names."""
 
     source: Admin
     target: Admin
@@ -45,7 +45,7 @@ async def facts_of(
 
 
 class _Anchor(NamedTuple):
-    """The first record that the group has not read, or the last that it has where ``is_all_read``."""
+    """The first record that the group has not read, or the last that it has where `is_all_read`."""
 
     record: FirstRecord
     is_all_read: bool
@@ -185,7 +185,7 @@ def _source_range(facts: TranslationFacts) -> tuple[int, int]:
 
 
 def _target_range(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
-    """The target's range in which to count. ``first``: the first record there with the time of its last one."""
+    """The target's range in which to count. `first`: the first record there with the time of its last one."""
     end = facts.target.latest
     if facts.there.at.offset < 0:
         return (end, end) if first is None or first.doubt or first.at.offset < 0 else (first.at.offset, end)

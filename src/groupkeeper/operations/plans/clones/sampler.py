@@ -19,7 +19,7 @@ _REACH = 2 * CONTEXT
 """How many offsets a sample has on each side of its place."""
 
 _WINDOWS = (1_000, None)
-"""How many records of the other log to compare with samples: first these, then all within ``searched``."""
+"""How many records of the other log to compare with samples: first these, then all within `searched`."""
 
 _TOGETHER = 16
 """How many samples of a partition to read before they are compared."""
@@ -37,7 +37,7 @@ _REPEATED = 10_000
 """How many of the last records of both logs to check for repeated records."""
 
 _CHECKED_PAIRS = 2
-"""How many of the ``told`` places to check for each searched place."""
+"""How many of the `told` places to check for each searched place."""
 
 _REMEMBERED = 64
 """For how many partitions to remember repeated records."""
@@ -51,7 +51,7 @@ class _PartitionState:
     end: Pair | None = None
     """The target's last record, and its original."""
     has_end: bool = False
-    """Whether ``end`` was looked for."""
+    """Whether `end` was looked for."""
     seen: tuple[Seen, Seen] | None = None
     """The unique records of the source and of the target."""
     unique_places: tuple[Pair, ...] = ()
@@ -62,13 +62,13 @@ class _PartitionState:
     asked: set[int] = field(default_factory=set)
     """Offsets that were searched for."""
     searched: set[int] = field(default_factory=set)
-    """The offsets of ``asked`` whose surroundings were compared with samples."""
+    """The offsets of `asked` whose surroundings were compared with samples."""
 
 
 class Sampler:
     """Finds places by samples of both logs; each place helps with the next ones of its partition.
 
-    ``searched``: how many records of each log to compare for a place in unknown surroundings. ``told``: places from
+    `searched`: how many records of each log to compare for a place in unknown surroundings. `told`: places from
     elsewhere, which are checked.
     """
 

@@ -30,7 +30,7 @@ from groupkeeper.operations.plans.clones.translator import EXACT, Certainty, End
 
 
 class Hints(NamedTuple):
-    """``searched``: how many records of a partition to read if times don't lead to one place. ``offset_header``: the
+    """`searched`: how many records of a partition to read if times don't lead to one place. `offset_header`: the
     header of the target's records with their offset in the source.
     """
 
@@ -71,7 +71,7 @@ async def find_places(
     syncs: Mapping[TopicPartition, Syncs] | None = None,
     told: Mapping[TopicPartition, Sequence[Pair]] | None = None,
 ) -> FoundPlaces:
-    """Finds the places in the target at which groups at these positions of the source would continue. ``told``: pairs
+    """Finds the places in the target at which groups at these positions of the source would continue. `told`: pairs
     from elsewhere, which are checked.
     """
     offsets: dict[TopicPartition, list[int]] = {}
@@ -124,7 +124,7 @@ class _PlaceFinder:
         self._again = RepeatedCopies(sides, self._source, self._target, hints.searched)
 
     async def find(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
-        """Finds places by all methods. ``positions`` must be sorted."""
+        """Finds places by all methods. `positions` must be sorted."""
         found, failed = self._of_empty_logs(positions)
         offsets = {at: self._offset_in_log(at) for at in positions if at not in found and at not in failed}
         sources = await self._source.around(offsets)

@@ -15,8 +15,8 @@ from groupkeeper.operations.topics import describe_topics
 
 
 class Shares(NamedTuple):
-    """Facts by share group of the source. ``lags``: records from the start offset on that are not done; None: the
-    brokers do not return it (before 4.2, or no member has read the partition). ``without``: subscribed partitions
+    """Facts by share group of the source. `lags`: records from the start offset on that are not done; None: the
+    brokers do not return it (before 4.2, or no member has read the partition). `without`: subscribed partitions
     without a start offset.
     """
 
@@ -24,7 +24,7 @@ class Shares(NamedTuple):
     without: Mapping[str, list[TopicPartition]] = {}
 
     def done_ahead(self, group_id: str, tp: TopicPartition, start: int, end: int) -> int | None:
-        """The most records done after the start offset; None: unknown. ``end`` was read after the lags."""
+        """The most records done after the start offset; None: unknown. `end` was read after the lags."""
         lag = self.lags.get(group_id, {}).get(tp)
         return None if lag is None else max(0, end - start - lag)
 
@@ -41,7 +41,7 @@ async def look_at_shares(source: Admin, group_ids: Iterable[str]) -> Shares:
 
 
 def delivered_again(found: Translated, done: int | None) -> Translated:
-    """The place, with ``done`` more records that are delivered again."""
+    """The place, with `done` more records that are delivered again."""
     if not done:
         return found
     records = "record is" if done == 1 else "records are"
@@ -54,8 +54,8 @@ _KINDS = ("-changelog", "-repartition")
 
 
 class States(NamedTuple):
-    """By group of the source. ``topics``: an application's internal topics with its state, by their names in the
-    source. ``missing``: for topics that the target lacks, the reason.
+    """By group of the source. `topics`: an application's internal topics with its state, by their names in the
+    source. `missing`: for topics that the target lacks, the reason.
     """
 
     topics: Mapping[str, list[str]]
@@ -65,7 +65,7 @@ class States(NamedTuple):
 async def look_at_states(
     source: Admin, target: Admin, groups: Mapping[str, str], source_topics: Iterable[str]
 ) -> States:
-    """Finds the internal topics of both clusters. ``groups``: the target's group by the source's."""
+    """Finds the internal topics of both clusters. `groups`: the target's group by the source's."""
     some = [topic for topic in source_topics if topic.endswith(_KINDS)]
     known: Collection[str] = groups
     if some:

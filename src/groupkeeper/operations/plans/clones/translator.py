@@ -26,9 +26,9 @@ class Ends(NamedTuple):
 
 
 class Lookups(NamedTuple):
-    """The first records of a log at (``at``) and after (``after``, a millisecond later) a record's time.
+    """The first records of a log at (`at`) and after (`after`, a millisecond later) a record's time.
 
-    Records of aborted transactions are left out. ``doubt``: why a first record may be further on.
+    Records of aborted transactions are left out. `doubt`: why a first record may be further on.
     """
 
     at: ListedOffset = NOTHING_THERE
@@ -37,14 +37,14 @@ class Lookups(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A number of records, without aborted ones: ``least`` without those of open transactions, ``most`` with them."""
+    """A number of records, without aborted ones: `least` without those of open transactions, `most` with them."""
 
     least: int
     most: int
 
 
 class LogPart(NamedTuple):
-    """All records of a log from ``begin`` up to ``end``: offsets alone don't tell how many there are."""
+    """All records of a log from `begin` up to `end`: offsets alone don't tell how many there are."""
 
     begin: int
     end: int
@@ -64,7 +64,7 @@ class TranslationFacts(NamedTuple):
     source: Ends
     target: Ends
     record: FirstRecord
-    """The first that the group has not read, or the last that it has where ``is_all_read``."""
+    """The first that the group has not read, or the last that it has where `is_all_read`."""
     is_all_read: bool
     here: Lookups
     there: Lookups
@@ -77,7 +77,7 @@ class TranslationFacts(NamedTuple):
     keeps_times: bool = True
     """Whether the target's last record has the time of one of the source's; else no time tells what is there."""
     leaves_out: bool = False
-    """Whether aborted records before ``record`` were left out, as by consumers of committed records."""
+    """Whether aborted records before `record` were left out, as by consumers of committed records."""
     source_part: LogPart | None = None
     """The records by which to count; None: none, or too many to read."""
     target_part: LogPart | None = None
