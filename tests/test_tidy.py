@@ -348,7 +348,7 @@ def test_verdicts_are_words_of_the_rules_only(modules: list[Code]) -> None:
 
 
 def test_names_in_docstrings_stand_between_single_backticks(modules: list[Code]) -> None:
-    double = re.compile(r"(?<!`)``(?!`)")
+    double = re.compile(r"(?<!`)`{2}(?!`)")
     found = [
         f"{module.name}:{number}"
         for module in modules
