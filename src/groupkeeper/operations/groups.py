@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -13,7 +13,6 @@ from groupkeeper.client.admin.types import (
     ConsumerGroupDescription,
     Failure,
     GroupState,
-    GroupType,
     MemberDescription,
     ShareGroupDescription,
     ShareMemberDescription,
@@ -57,19 +56,26 @@ async def describe_any(admin: Admin, group_ids: Sequence[str]) -> DescribedGroup
 
 def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
     """The topics that no member reads; none if the subscription of some member is unknown."""
-    if group is None or group.group_state is not GroupState.STABLE:
+    if not isinstance(group, ConsumerGroupDescription) or group.group_state is not GroupState.STABLE:
         return frozenset()
-    if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
-        return frozenset()
-    read = topics_read(
+    read = read_topics(group.members)
+    return frozenset() if read is None else topics - read
+
+
+def read_topics(members: Iterable[MemberDescription]) -> frozenset[str] | None:
+    """The topics that members subscribe to or have partitions of, also in their target assignments.
+
+    None: not known for every member (of streams groups it never is), or there are none: members may be about to join
+    a group that rebalances.
+    """
+    return topics_read(
         Subscription(
             member.subscribed_topics,
-            bool(getattr(member, "subscribed_topic_regex", None)),
-            (topic_partition.topic for topic_partition in member.assignment),
+            bool(member.subscribed_topic_regex),
+            [place.topic for place in (*member.assignment, *(member.target_assignment or ()))],
         )
-        for member in group.members
+        for member in members
     )
-    return frozenset() if read is None else topics - read
 
 
 async def among(

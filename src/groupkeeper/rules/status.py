@@ -177,7 +177,8 @@ def status_age_ms(facts: Facts, status: Status) -> int | None:
 
 class Subscription(NamedTuple):
     """The topics of a member. `topics`: those that it subscribed to by name, None: not known. `has_pattern`: it
-    also subscribed by a regular expression. `assigned`: the topics of its assigned partitions.
+    also subscribed by a regular expression. `assigned`: the topics of partitions that
+    it has, or will have.
     """
 
     topics: Collection[str] | None

@@ -83,6 +83,7 @@ def test_a_topic_that_no_member_reads() -> None:
     assert unread_topics(described("g", reads), topics) == {"old"}
     assert unread_topics(described("g", reads, state=GroupState.PREPARING_REBALANCE), topics) == frozenset()
     assert unread_topics(described("g", reads, member("b")), topics) == frozenset()  # of b it is not known
+    assert unread_topics(described("g", reads._replace(target_assignment=(TopicPartition("old", 0),))), topics) == set()
     assert unread_topics(described("g"), topics) == frozenset()
     assert unread_topics(None, topics) == frozenset()
     left = view("g", [row("old", 0, 40)], [Wait(99 * MINUTE_MS)], described("g", reads))

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
+from groupkeeper.operations.groups import read_topics
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import FoundGroups, Logs, look_at_groups, look_at_logs, read_topics
+from groupkeeper.operations.plans.world import FoundGroups, Logs, look_at_groups, look_at_logs
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 HOW_TO_CREATE = "--create makes it"
@@ -111,7 +112,7 @@ def _is_renewed(plan: Plan, change: Change) -> bool:
 
 def _are_unread(group: GroupPlan, groups: FoundGroups) -> bool:
     """Whether all changes delete offsets of topics that no member reads, which members don't prevent (KIP-496)."""
-    reads = read_topics(groups.described.get(group.group_id))
+    reads = read_topics(groups.described[group.group_id].members)
     return reads is not None and all(
         change.after is None and tp.topic not in reads for tp, change in group.changes.items()
     )

@@ -17,6 +17,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, CommitTimes, commit_times
+from groupkeeper.operations.groups import read_topics
 from groupkeeper.operations.plans import world
 from groupkeeper.operations.plans.builder import Made, PlanTopics
 from groupkeeper.operations.plans.deletions import NO_PARTITIONS, chosen
@@ -203,7 +204,7 @@ class _Sweep:
         if self._groups.state(group_id) in INACTIVE:
             parts = {topic: list(committed) for topic in dict.fromkeys(tp.topic for tp in committed)}
         else:
-            reads = world.read_topics(group)
+            reads = None if group is None else read_topics(group.members)
             if reads is None:
                 return {}
             topics = dict.fromkeys(tp.topic for tp in committed if tp.topic not in reads)
@@ -233,7 +234,7 @@ class _Sweep:
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:
             return {}
         has_members = group is not None and group.group_state not in INACTIVE
-        reads = world.read_topics(group) if has_members else frozenset()
+        reads = read_topics(group.members) if group is not None and has_members else frozenset()
         is_settled = group is not None and (
             group.group_type is GroupType.CONSUMER or group.group_state is GroupState.STABLE
         )

@@ -133,19 +133,6 @@ def will_be_made(group_id: str) -> str:
     return f"there is no group {group_id}: it is created when the plan is applied with --create"
 
 
-def read_topics(group: FoundGroup | None) -> frozenset[str] | None:
-    """The topics that members of a group read or subscribe to, None when that is unknown for one of them."""
-    if group is not None and group.group_type is GroupType.STREAMS:
-        return None
-    topics: set[str] = set()
-    for member in () if group is None else group.members:
-        if member.subscribed_topics is None or member.subscribed_topic_regex:
-            return None
-        topics.update(member.subscribed_topics)
-        topics.update(place.topic for place in (*member.assignment, *(member.target_assignment or ())))
-    return frozenset(topics)
-
-
 async def look_at_groups(admin: Admin, group_ids: Collection[str]) -> FoundGroups:
     """States, members and committed offsets of groups. A group that doesn't exist has no offsets and no failure, a
     share group the failure NotOfConsumers.
