@@ -16,6 +16,8 @@ from groupkeeper.cli.main import main
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.testing.background import BackgroundBroker
 
+Command = Callable[..., tuple[int, Any]]
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A module with WITH_APACHE is tested with Apache Kafka, too."""
@@ -56,12 +58,18 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
 
 
 @pytest.fixture
-def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
+def groupkeeper(capsys: pytest.CaptureFixture[str]) -> Command:
     """A command with --output json: its status and what it printed."""
 
     def call(*words: str) -> tuple[int, Any]:
         capsys.readouterr()
-        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
+        status = main([*words, "--output", "json"])
         return status, json.loads(capsys.readouterr().out)
 
     return call
+
+
+@pytest.fixture
+def run(servers: str, journal: Journal, groupkeeper: Command) -> Command:
+    """`groupkeeper` for the brokers of the module."""
+    return lambda *words: groupkeeper(*words, "--bootstrap-server", servers)

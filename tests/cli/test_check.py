@@ -1,9 +1,9 @@
 """`groupkeeper check`: rows, and the exit status that cron and CI go by."""
 
-import json
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,12 +26,8 @@ def servers(authorizer: RuleAuthorizer) -> Iterator[str]:
 
 
 @pytest.fixture
-def check(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*words: str) -> tuple[int, Any]:
-        status = main(["check", *words, "--bootstrap-server", servers, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return run
+def check(servers: str, groupkeeper: Any) -> Any:
+    return lambda *words: groupkeeper("check", *words, "--bootstrap-server", servers)
 
 
 def verdicts(report: Any) -> list[tuple[str, str, str, object, object]]:
@@ -86,7 +82,7 @@ def test_quiet_says_what_is_wrong_only(servers: str, capsys: pytest.CaptureFixtu
     assert (out, "nowhere" in err) == ("", True)
 
 
-def test_aborted_records_of_a_moment_ago_do_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
+def test_aborted_records_of_a_moment_ago_do_not_wait(groupkeeper: Any) -> None:
     with BackgroundBroker() as broker:
         servers = broker.bootstrap_servers
         make_topic(servers, "t")
@@ -97,10 +93,9 @@ def test_aborted_records_of_a_moment_ago_do_not_wait(capsys: pytest.CaptureFixtu
         producer.abort_transaction(30)
         wait_until_it_ends_at(servers, "t", 2)
         commit(servers, "g", {TopicPartition("t", 0): 0})
-        words = ["check", "g", "--max-time-lag", "1s", "--show-ok", "--bootstrap-server", servers, "--output", "json"]
-        assert main(words) == 0
-        [row] = json.loads(capsys.readouterr().out)["checks"]
-        assert (row["verdict"], row["value"]) == ("ok", 0)
+        status, report = groupkeeper("check", "g", "--max-time-lag", "1s", "--show-ok", "--bootstrap-server", servers)
+        [row] = report["checks"]
+        assert (status, row["verdict"], row["value"]) == (0, "ok", 0)
 
 
 def test_only_the_groups_that_are_named(check: Any) -> None:
@@ -181,17 +176,13 @@ def test_a_table_for_people(servers: str, capsys: pytest.CaptureFixture[str]) ->
     assert "groups are within their limits" in said.err
 
 
-def test_an_unreachable_cluster_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check", "--max-lag", "7", "--bootstrap-server", "127.0.0.1:1", "--timeout", "300ms", "--output", "json"]
-    assert main(words) == 1
-    assert json.loads(capsys.readouterr().out)["problems"][0]["error"] == "CONNECTION_FAILED"
+def test_an_unreachable_cluster_is_a_problem(groupkeeper: Any) -> None:
+    status, report = groupkeeper("check", "--max-lag", "7", "--bootstrap-server", "127.0.0.1:1", "--timeout", "300ms")
+    assert (status, report["problems"][0]["error"]) == (1, "CONNECTION_FAILED")
 
 
-def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*words: str) -> tuple[int, Any]:
-        status = main(["check", *words, "--timeout", "500ms", "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
+def test_several_clusters(servers: str, groupkeeper: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run = partial(groupkeeper, "check", "--timeout", "500ms")
     prod = ["--bootstrap-server", f"prod={servers}"]
     gone = ["--bootstrap-server", "gone=127.0.0.1:1"]
     with BackgroundBroker() as other:

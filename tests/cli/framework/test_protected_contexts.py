@@ -1,7 +1,6 @@
 """Protected contexts: whoever changes something there has to name the context once more."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,17 +35,6 @@ def servers(
     asyncio.run(put_back(INACTIVE, broker))
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    """A command with --output json: its status and what it printed."""
-
-    def call(*words: str) -> tuple[int, Any]:
-        status = main([*words, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
-
-
 REFUSED = "context prod is protected: add --confirm-context prod; nothing was changed"
 
 
@@ -59,37 +47,37 @@ REFUSED = "context prod is protected: add --confirm-context prod; nothing was ch
         ["groups", "delete-offsets", "billing", "--topic", "orders", "--execute"],
     ],
 )
-def test_nothing_is_changed_without_its_name(run: Any, servers: str, words: list[str]) -> None:
-    status, report = run(*words, "--context", "prod")
+def test_nothing_is_changed_without_its_name(groupkeeper: Any, servers: str, words: list[str]) -> None:
+    status, report = groupkeeper(*words, "--context", "prod")
     assert (status, report["executed"], [one["message"] for one in report["problems"]]) == (1, False, [REFUSED])
     # The brokers are protected, whatever they are called.
     for address in (servers, servers.replace("127.0.0.1", "localhost")):
-        status, report = run(*words, "--bootstrap-server", address)
+        status, report = groupkeeper(*words, "--bootstrap-server", address)
         assert (status, [one["message"] for one in report["problems"]]) == (1, [REFUSED])
-    status, report = run(*words, "--context", "prod", "--confirm-context", "dr")
+    status, report = groupkeeper(*words, "--context", "prod", "--confirm-context", "dr")
     assert status == 1
     assert report["problems"][0]["message"].startswith(
         "argument --confirm-context: dr does not match: the context is prod"
     )
-    assert {row["group"] for row in run("groups", "list")[1]["groups"]} == {"billing", "zeta"}
-    assert run("groups", "offsets", "billing", "--topic", "orders")[1]["offsets"][0]["committed_offset"] == 4
+    assert {row["group"] for row in groupkeeper("groups", "list")[1]["groups"]} == {"billing", "zeta"}
+    assert groupkeeper("groups", "offsets", "billing", "--topic", "orders")[1]["offsets"][0]["committed_offset"] == 4
 
 
-def test_with_its_name_it_is_done_and_taken_back(run: Any) -> None:
-    status, report = run(*RESET, "--confirm-context", "prod")
+def test_with_its_name_it_is_done_and_taken_back(groupkeeper: Any) -> None:
+    status, report = groupkeeper(*RESET, "--confirm-context", "prod")
     assert (status, report["executed"], {row["result"] for row in report["offsets"]}) == (0, True, {"applied"})
-    status, report = run("undo", "--execute")
+    status, report = groupkeeper("undo", "--execute")
     assert (status, report["problems"][0]["message"]) == (1, REFUSED)
-    assert run("undo", "--execute", "--confirm-context", "prod")[0] == 0
+    assert groupkeeper("undo", "--execute", "--confirm-context", "prod")[0] == 0
 
 
-def test_a_plan_is_made_and_compared_without_it(run: Any, tmp_path: Path) -> None:
+def test_a_plan_is_made_and_compared_without_it(groupkeeper: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
-    assert run("plan", "reset", "billing", "--topic", "orders", "--to-latest", "--save", path)[0] == 0
-    assert run("apply", path)[0] == 0
-    status, report = run("apply", path, "--execute")
+    assert groupkeeper("plan", "reset", "billing", "--topic", "orders", "--to-latest", "--save", path)[0] == 0
+    assert groupkeeper("apply", path)[0] == 0
+    status, report = groupkeeper("apply", path, "--execute")
     assert (status, report["problems"][0]["message"]) == (1, REFUSED)
-    assert run("apply", path, "--execute", "--confirm-context", "prod")[0] == 0
+    assert groupkeeper("apply", path, "--execute", "--confirm-context", "prod")[0] == 0
 
 
 @pytest.mark.parametrize(("typed", "status"), [("prod\n", 0), ("yes\n", 1), ("", 1)])
@@ -107,23 +95,23 @@ def test_at_a_terminal_it_is_asked_for_below_the_rows(
     assert ("applied" in output) is (status == 0)
 
 
-def test_the_protection_is_shown_and_goes(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert [row["protected"] for row in run("context", "list")[1]["contexts"]] == [True]
-    assert {"name": "groupkeeper.protected", "value": "true"} in run("context", "show", "prod")[1]["properties"]
+def test_the_protection_is_shown_and_goes(groupkeeper: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [row["protected"] for row in groupkeeper("context", "list")[1]["contexts"]] == [True]
+    assert {"name": "groupkeeper.protected", "value": "true"} in groupkeeper("context", "show", "prod")[1]["properties"]
     assert main(["context", "protect", "prod", "--off"]) == 0
     assert capsys.readouterr().out == "context prod is no longer protected\n"
-    assert run(*RESET)[0] == 0
+    assert groupkeeper(*RESET)[0] == 0
     assert main(["context", "protect", "prod"]) == 0
     capsys.readouterr()
-    assert run(*RESET)[0] == 0  # it is so already
-    assert run(*RESET[:-2], "--to-latest", "--execute")[0] == 1
+    assert groupkeeper(*RESET)[0] == 0  # it is so already
+    assert groupkeeper(*RESET[:-2], "--to-latest", "--execute")[0] == 1
 
 
 def test_another_context_than_the_one_meant_is_refused(
-    run: Any, servers: str, capsys: pytest.CaptureFixture[str]
+    groupkeeper: Any, servers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["context", "protect", "prod", "--off"]) == 0
     capsys.readouterr()
-    status, report = run(*RESET, "--bootstrap-server", servers, "--confirm-context", "prod")
+    status, report = groupkeeper(*RESET, "--bootstrap-server", servers, "--confirm-context", "prod")
     assert status == 1
     assert report["problems"][0]["message"].endswith("prod does not match: no context is used; nothing was changed")

@@ -1,15 +1,14 @@
 """The dead-letter queue of a share group, as `groups describe` and `serve` show it."""
 
 import asyncio
-import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.live.stage import collector
 from tests.times_and_transactions import producer_of, send
 
 from groupkeeper import SyncAdmin
-from groupkeeper.cli.main import main
 from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import NewTopic, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot
@@ -39,10 +38,10 @@ def _prepare(servers: str) -> None:
             admin.alter_configs({ConfigResource.group(group_id): named}).all()
 
 
-def test_describe(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["groups", "describe", "--all-groups", "--bootstrap-server", servers, "--output", "json"]
-    assert main([*words, "--view", "state"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_describe(run: Any) -> None:
+    words = ("groups", "describe", "--all-groups")
+    status, report = run(*words, "--view", "state")
+    assert status == 0
     assert {row["group"]: (row["dead_letter_queue"], row["dead_letters"]) for row in report["groups"]} == {
         "closed": ("jobs", 0),
         "new": ("dlq.new", 0),
@@ -56,8 +55,8 @@ def test_describe(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
         "the dead-letter queue of share group used is topic dlq.used (3 records)",
     ]
     assert [note for note in report["notes"] if "dead-letter" in note] == said
-    assert main(words) == 0
-    assert [note for note in json.loads(capsys.readouterr().out)["notes"] if "dead-letter" in note] == said
+    status, report = run(*words)
+    assert (status, [note for note in report["notes"] if "dead-letter" in note]) == (0, said)
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +81,10 @@ def test_serve(snapshot: ClusterSnapshot) -> None:
     assert 'groupkeeper_share_group_dead_letters{cluster="prod",group="without"' not in text
 
 
-def test_check(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check", "--bootstrap-server", servers, "--output", "json", "--max-dead-letters"]
-    assert main([*words, "3"]) == 0
-    capsys.readouterr()
-    assert main([*words, "2"]) != 0
-    found = json.loads(capsys.readouterr().out)["checks"]
-    assert [(one["group"], one["measure"], one["value"], one["limit"]) for one in found] == [
+def test_check(run: Any) -> None:
+    assert run("check", "--max-dead-letters", "3")[0] == 0
+    status, report = run("check", "--max-dead-letters", "2")
+    assert status != 0
+    assert [(one["group"], one["measure"], one["value"], one["limit"]) for one in report["checks"]] == [
         ("used", "dead_letters", 3, 2)
     ]

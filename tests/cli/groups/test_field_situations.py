@@ -1,6 +1,5 @@
 """Situations from public reports about tools of other people that went well here."""
 
-import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -26,17 +25,13 @@ Run = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture
-def run(groupkeeper_broker: BackgroundBroker, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: str) -> tuple[int, Any]:
-        status = main([*words, "--output", "json", "--bootstrap-server", groupkeeper_broker.bootstrap_servers])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
+def servers(groupkeeper_broker: BackgroundBroker) -> str:
+    return groupkeeper_broker.bootstrap_servers
 
 
 @pytest.fixture
-def pool(groupkeeper_broker: BackgroundBroker) -> Iterator[Pool]:
-    pool = Pool(groupkeeper_broker.bootstrap_servers)
+def pool(servers: str) -> Iterator[Pool]:
+    pool = Pool(servers)
     pool.ask(m.CreateTopicsRequest([m.CreatableTopic("orders", 2, 1)]), 7)
     yield pool
     pool.close()
@@ -61,7 +56,7 @@ def join(pool: Pool, group_id: str, kind: str, metadata: bytes, assignment: byte
 
 
 def test_groups_of_other_protocols_are_left_alone(
-    run: Run, pool: Pool, groupkeeper_broker: BackgroundBroker, capsys: pytest.CaptureFixture[str]
+    run: Run, pool: Pool, servers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit(pool, "billing", 0, 0)
     for group_id, (kind, metadata, assignment) in OTHERS.items():
@@ -75,7 +70,7 @@ def test_groups_of_other_protocols_are_left_alone(
             status, report = run("groups", "describe", group_id, "--view", view)
             assert (status, [one["group"] for one in report["problems"]]) == (1, [group_id])
         assert run("groups", "delete", group_id, "--execute")[0] == 1
-        words = ["--describe", "--group", group_id, "--bootstrap-server", groupkeeper_broker.bootstrap_servers]
+        words = ["--describe", "--group", group_id, "--bootstrap-server", servers]
         assert official(words) == 0
         assert f"GroupId {group_id} is not a consumer group ({kind})" in capsys.readouterr().out
 
@@ -135,10 +130,10 @@ def test_a_port_of_something_else_is_named_in_one_line(greeting: bytes, capsys: 
 
 
 def test_names_with_commas_and_quotes_come_back_from_a_file(
-    pool: Pool, groupkeeper_broker: BackgroundBroker, capsys: pytest.CaptureFixture[str], tmp_path: Any
+    pool: Pool, servers: str, capsys: pytest.CaptureFixture[str], tmp_path: Any
 ) -> None:
     names = ["a,b", 'quo"te', " blank ", "東京"]
-    words = ["--bootstrap-server", groupkeeper_broker.bootstrap_servers, "--reset-offsets"]
+    words = ["--bootstrap-server", servers, "--reset-offsets"]
     for name in names:
         commit(pool, name, 0, 0)
         words += ["--group", name]

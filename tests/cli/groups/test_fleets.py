@@ -49,27 +49,15 @@ def contexts(servers: Sequence[str], tmp_path: Any, monkeypatch: pytest.MonkeyPa
     return folder
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    """A command with --output json: its status and what it printed."""
-
-    def call(*words: str) -> tuple[int, Any]:
-        status = main(["groups", *words, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
-
-
-def test_all_contexts_are_listed_by_their_names(run: Any) -> None:
-    status, report = run("list", "--context", "*")
+def test_all_contexts_are_listed_by_their_names(groupkeeper: Any) -> None:
+    status, report = groupkeeper("groups", "list", "--context", "*")
     assert (status, [(row["cluster"], row["group"]) for row in report["groups"]]) == (
         0,
         [("dr", "billing"), ("prod", "billing"), ("prod", "search")],
     )
-    assert [row["cluster"] for row in run("list", "--context", "prod", "--context", "dr")[1]["groups"]] == [
-        *("prod", "prod", "dr")
-    ]
-    assert {row["cluster"] for row in run("list", "--context", "p*")[1]["groups"]} == {"prod"}
+    both = groupkeeper("groups", "list", "--context", "prod", "--context", "dr")[1]["groups"]
+    assert [row["cluster"] for row in both] == ["prod", "prod", "dr"]
+    assert {row["cluster"] for row in groupkeeper("groups", "list", "--context", "p*")[1]["groups"]} == {"prod"}
 
 
 def test_the_table_begins_with_the_cluster_where_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,9 +67,9 @@ def test_the_table_begins_with_the_cluster_where_there_are_several(capsys: pytes
     assert capsys.readouterr().out.splitlines()[0].split() == ["GROUP", "TYPE", "STATE"]
 
 
-def test_the_worst_of_all_clusters_come_first(run: Any) -> None:
+def test_the_worst_of_all_clusters_come_first(groupkeeper: Any) -> None:
     words = ["offsets", "--all-groups", "--context", "*", "--sum", "group", "--sort", "readable", "--top", "2"]
-    status, report = run(*words)
+    status, report = groupkeeper("groups", *words)
     assert status == 0
     assert [(row["cluster"], row["group"], row["readable"]) for row in report["lag_by_group"]] == [
         ("dr", "billing", 99),
@@ -89,33 +77,36 @@ def test_the_worst_of_all_clusters_come_first(run: Any) -> None:
     ]
 
 
-def test_laggards_and_statuses(run: Any) -> None:
-    status, report = run("offsets", "--all-groups", "--context", "*", "--min-lag", "15")
+def test_laggards_and_statuses(groupkeeper: Any) -> None:
+    status, report = groupkeeper("groups", "offsets", "--all-groups", "--context", "*", "--min-lag", "15")
     assert (status, [(row["cluster"], row["partition"], row["readable"]) for row in report["offsets"]]) == (
         0,
         [("dr", 0, 99), ("prod", 1, 15)],
     )
-    status, report = run("offsets", "--all-groups", "--context", "*", "--status", "below_log_start,deleted")
+    statuses = ("--status", "below_log_start,deleted")
+    status, report = groupkeeper("groups", "offsets", "--all-groups", "--context", "*", *statuses)
     assert [(row["cluster"], row["group"], row["lost"]) for row in report["offsets"]] == [("prod", "billing", 3)]
 
 
-def test_where_the_lag_goes(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    status, report = run("offsets", "billing", "--context", "*", "--trend", "10ms", "--sum", "group")
+def test_where_the_lag_goes(groupkeeper: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    status, report = groupkeeper("groups", "offsets", "billing", "--context", "*", "--trend", "10ms", "--sum", "group")
     assert (status, {(row["trend"], row["produced_per_s"]) for row in report["lag_by_group"]}) == (0, {("steady", 0)})
-    assert {row["trend"] for row in run("offsets", "billing", "--context", "*")[1]["offsets"]} == {None}
+    assert {row["trend"] for row in groupkeeper("groups", "offsets", "billing", "--context", "*")[1]["offsets"]} == {
+        None
+    }
     assert main(["groups", "offsets", "billing", "--context", "dr", "--trend", "10ms"]) == 0
     assert "TREND" in capsys.readouterr().out.splitlines()[0]
 
 
-def test_notes_on_all_clusters_are_said_once(run: Any) -> None:
-    notes = run("offsets", "--all-groups", "--context", "*")[1]["notes"]
+def test_notes_on_all_clusters_are_said_once(groupkeeper: Any) -> None:
+    notes = groupkeeper("groups", "offsets", "--all-groups", "--context", "*")[1]["notes"]
     assert notes == ["both clusters: group billing has no members", "prod: group search has no members"]
 
 
-def test_a_cluster_that_is_gone_takes_nothing_from_the_others(run: Any, contexts: Any) -> None:
+def test_a_cluster_that_is_gone_takes_nothing_from_the_others(groupkeeper: Any, contexts: Any) -> None:
     (contexts / "a-gone.properties").write_text(f"bootstrap.servers={GONE}\n")
     (contexts / "broken.properties").write_text("security.protocol=SSL\n")
-    status, report = run("list", "--context", "*", "--timeout", "1500ms")
+    status, report = groupkeeper("groups", "list", "--context", "*", "--timeout", "1500ms")
     assert (status, len(report["groups"])) == (1, 3)
     assert sorted((one["cluster"], one["error"]) for one in report["problems"]) == [
         ("a-gone", "CONNECTION_FAILED"),
@@ -123,38 +114,37 @@ def test_a_cluster_that_is_gone_takes_nothing_from_the_others(run: Any, contexts
     ]
 
 
-def test_a_group_needs_not_be_in_all_clusters(run: Any, contexts: Any) -> None:
-    status, report = run("offsets", "search", "--context", "*")
+def test_a_group_needs_not_be_in_all_clusters(groupkeeper: Any, contexts: Any) -> None:
+    status, report = groupkeeper("groups", "offsets", "search", "--context", "*")
     assert (status, report["problems"], report["notes"][-1]) == (0, [], "group search is not in dr")
-    status, report = run("offsets", "nope", "--context", "*")
+    status, report = groupkeeper("groups", "offsets", "nope", "--context", "*")
     assert (status, {one["cluster"] for one in report["problems"]}) == (1, {"prod", "dr"})
     # Where not all clusters could be asked, it may be there.
     (contexts / "gone.properties").write_text(f"bootstrap.servers={GONE}\n")
-    assert run("offsets", "search", "--context", "*", "--timeout", "300ms")[0] == 1
+    assert groupkeeper("groups", "offsets", "search", "--context", "*", "--timeout", "300ms")[0] == 1
 
 
-def test_the_history_of_clusters_has_their_names(
-    capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def call(*words: str) -> list[tuple[object, ...]]:
-        assert main([*words, "--output", "json"]) == 0
-        report = json.loads(capsys.readouterr().out)
-        return [(row["cluster"], row["names"]) for row in report["changes"]] if words[0] == "history" else []
+@pytest.mark.usefixtures("journal")
+def test_the_history_of_clusters_has_their_names(groupkeeper: Any) -> None:
+    def history(*words: str) -> list[tuple[object, ...]]:
+        status, report = groupkeeper("history", *words)
+        assert status == 0
+        return [(row["cluster"], row["names"]) for row in report["changes"]]
 
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
     for name, group in (("dr", "billing"), ("prod", "search")):
-        call("groups", "reset", group, "--all-topics", "--to-earliest", "--execute", "--context", name)
-        call("undo", "--execute", "--context", name)
-    assert call("history", "--context", "*") == [("dr", "billing")] * 2 + [("prod", "search")] * 2
-    assert call("history", "--context", "prod") == [("prod", "search")] * 2
-    assert call("history", "--context", "*", "--group", "billing") == [("dr", "billing")] * 2
-    assert call("history") == [(None, "billing")] * 2 + [(None, "search")] * 2
+        reset = ("groups", "reset", group, "--all-topics", "--to-earliest")
+        for words in (reset, ("undo",)):
+            assert groupkeeper(*words, "--execute", "--context", name)[0] == 0
+    assert history("--context", "*") == [("dr", "billing")] * 2 + [("prod", "search")] * 2
+    assert history("--context", "prod") == [("prod", "search")] * 2
+    assert history("--context", "*", "--group", "billing") == [("dr", "billing")] * 2
+    assert history() == [(None, "billing")] * 2 + [(None, "search")] * 2
 
 
-def test_states_and_members_have_the_cluster_too(run: Any) -> None:
-    _, report = run("describe", "--all-groups", "--view", "state", "--context", "*")
+def test_states_and_members_have_the_cluster_too(groupkeeper: Any) -> None:
+    _, report = groupkeeper("groups", "describe", "--all-groups", "--view", "state", "--context", "*")
     assert [row["cluster"] for row in report["groups"]] == ["dr", "prod", "prod"]
-    assert run("members", "--all-groups", "--context", "*")[1]["members"] == []
+    assert groupkeeper("groups", "members", "--all-groups", "--context", "*")[1]["members"] == []
 
 
 def test_several_clusters_are_followed() -> None:
@@ -202,16 +192,16 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str], words: Sequence[str], m
     assert message in capsys.readouterr().err
 
 
-def test_the_brokers_of_one_context_may_be_others(run: Any, servers: Sequence[str]) -> None:
-    status, report = run("list", "--context", "prod", "--bootstrap-server", servers[1])
+def test_the_brokers_of_one_context_may_be_others(groupkeeper: Any, servers: Sequence[str]) -> None:
+    status, report = groupkeeper("groups", "list", "--context", "prod", "--bootstrap-server", servers[1])
     assert (status, [(row["cluster"], row["group"]) for row in report["groups"]]) == (0, [("prod", "billing")])
 
 
 @pytest.mark.parametrize(
     ("filters", "left"), [("--min-lag 1000", []), ("--min-lag 50", ["dr"]), ("--status deleted", [])]
 )
-def test_what_filters_leave_out_is_not_told_of(run: Any, filters: str, left: list[str]) -> None:
-    status, report = run("offsets", "--all-groups", "--context", "*", *filters.split())
+def test_what_filters_leave_out_is_not_told_of(groupkeeper: Any, filters: str, left: list[str]) -> None:
+    status, report = groupkeeper("groups", "offsets", "--all-groups", "--context", "*", *filters.split())
     assert (status, sorted({row["cluster"] for row in report["offsets"]})) == (0, left)
     assert not any("search" in note for note in report["notes"])
     told = " ".join(report["notes"])

@@ -1,6 +1,5 @@
 """Brokers leave out offsets of topics that one may not see, without a word: no command says that there are none."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +8,6 @@ from tests.cli.offsets import commit
 from tests.copies import make_topic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
-from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.topics import HIDDEN
 from groupkeeper.testing.background import BackgroundBroker
@@ -38,29 +36,22 @@ def blind(authorizer: RuleAuthorizer) -> Iterator[None]:
     authorizer.rules = before
 
 
-def notes(servers: str, command: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    main([*command.split(), "--bootstrap-server", servers, "--output", "json"])
-    return json.loads(capsys.readouterr().out)["notes"]
-
-
 @pytest.mark.usefixtures("blind")
-@pytest.mark.parametrize("command", COMMANDS)
-def test_offsets_that_may_not_be_seen(servers: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = notes(servers, command, capsys)
+@pytest.mark.parametrize(("words", "told"), COMMANDS.items())
+def test_offsets_that_may_not_be_seen(run: Any, words: str, told: str) -> None:
+    found = run(*words.split())[1]["notes"]
     assert HIDDEN in found
-    assert [text for text in found if text.startswith(COMMANDS[command])] == [
-        text for text in found if text.startswith(f"{COMMANDS[command]} that may be seen")
+    assert [text for text in found if text.startswith(told)] == [
+        text for text in found if text.startswith(f"{told} that may be seen")
     ]
 
 
 @pytest.mark.usefixtures("blind")
-def test_a_clone_of_what_may_be_seen(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert HIDDEN in notes(servers, "plan clone jane copy", capsys)
+def test_a_clone_of_what_may_be_seen(run: Any) -> None:
+    assert HIDDEN in run("plan", "clone", "jane", "copy")[1]["notes"]
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "plan clone jane copy"])
-def test_those_who_may_see_all_are_told_nothing_of_it(
-    servers: str, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = notes(servers, f"{command} --topic elsewhere*" if "groups offsets" in command else command, capsys)
-    assert HIDDEN not in found
+@pytest.mark.parametrize("words", [*COMMANDS, "plan clone jane copy"])
+def test_those_who_may_see_all_are_told_nothing_of_it(run: Any, words: str) -> None:
+    more = ["--topic", "elsewhere*"] if "groups offsets" in words else []
+    assert HIDDEN not in run(*words.split(), *more)[1]["notes"]

@@ -11,7 +11,6 @@ from tests.differential.wire import Pool
 
 from groupkeeper.cli.dropin import kafka_streams_groups
 from groupkeeper.cli.groups.topology import node_rows
-from groupkeeper.cli.main import main
 from groupkeeper.client.admin.streams_types import StreamsNode, StreamsTopology
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
@@ -187,29 +186,21 @@ def test_it_is_followed(servers: str, words: list[str]) -> None:
         end(process)
 
 
-def test_a_plan_names_its_type_and_waits_for_its_members(
-    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+def test_a_plan_names_its_type_and_waits_for_its_members(run: Any, servers: str, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
-
-    def call(*words: str) -> tuple[int, Any]:
-        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    status, report = call("plan", "delete-offsets", "app", "--topic", "t", "--save", path)
+    status, report = run("plan", "delete-offsets", "app", "--topic", "t", "--save", path)
     assert (status, [(row["before"], row["state"]) for row in report["changes"]]) == (0, [(5, "Stable")])
     # Who its members are and what they read is not known: nothing is deleted beside them.
-    status, report = call("apply", path, "--execute")
+    status, report = run("apply", path, "--execute")
     assert (status, [(one["error"], one["group"]) for one in report["problems"]]) == (1, [("GROUP_IS_ACTIVE", "app")])
     assert "Stable" in report["problems"][0]["message"]
     pool = Pool(servers)
     pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["app"]), 6)
     assert pool.ask(m.StreamsGroupHeartbeatRequest("app", "m", LEAVES), 0).error_code == 0  # type: ignore[attr-defined]
     pool.close()
-    status, report = call("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
+    status, report = run("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
     assert (status, [(row["after"], row["state"]) for row in report["changes"]]) == (0, [(0, "Empty")])
     assert report["notes"][0].startswith("app is a streams group: its offsets are set, but its state stores")
-    assert [row["result"] for row in call("apply", path, "--execute")[1]["changes"]] == ["applied"]
+    assert [row["result"] for row in run("apply", path, "--execute")[1]["changes"]] == ["applied"]
     # What was committed is beyond the end of the log.
-    assert [row["after"] for row in call("undo", "--execute", "--if-out-of-range", "clamp")[1]["changes"]] == [0]
+    assert [row["after"] for row in run("undo", "--execute", "--if-out-of-range", "clamp")[1]["changes"]] == [0]

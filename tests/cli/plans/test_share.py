@@ -1,7 +1,6 @@
 """Changes of share groups' start offsets are journalled, and can be taken back."""
 
 import asyncio
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from tools.apache_kafka import ApacheKafka
 
 from groupkeeper import SyncAdmin
 from groupkeeper.cli.dropin import kafka_share_groups
-from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.changes import ApplyResult
@@ -44,12 +42,6 @@ def starts(servers: str) -> Mapping[TopicPartition, int]:
     return {place: one.start_offset for place, one in found.items() if one is not None}
 
 
-def undo(servers: str, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
-    capsys.readouterr()
-    status = main(["undo", "--execute", *words, "--bootstrap-server", servers, "--output", "json"])
-    return status, json.loads(capsys.readouterr().out)
-
-
 @pytest.mark.parametrize(
     ("words", "kind", "after"),
     [
@@ -64,7 +56,7 @@ def undo(servers: str, capsys: pytest.CaptureFixture[str], *words: str) -> tuple
 def test_a_change_is_journalled_and_undone(
     servers: str,
     journal: Journal,
-    capsys: pytest.CaptureFixture[str],
+    run: Any,
     words: str,
     kind: str,
     after: Mapping[TopicPartition, int],
@@ -80,12 +72,12 @@ def test_a_change_is_journalled_and_undone(
     assert now == ({**before, **after} if after and ORDERS[0] not in after else after)
     (summary,), _ = journal.summaries()
     assert (summary.head.kind, summary.result) == (kind, ApplyResult.APPLIED)
-    status, report = undo(servers, capsys)
+    status, report = run("undo", "--execute")
     assert (status, report["problems"]) == (0, [])
     assert any("delivered again" in note for note in report["notes"])
     assert starts(servers) == before
     # The undo is a change of a share group, too.
-    assert undo(servers, capsys, journal.summaries()[0][-1].head.id)[0] == 0
+    assert run("undo", "--execute", journal.summaries()[0][-1].head.id)[0] == 0
     assert starts(servers) == now
 
 
@@ -121,13 +113,13 @@ def test_nothing_is_written_on_the_event_loop(servers: str, monkeypatch: pytest.
     assert [lines[0]["event"] for lines in written] == ["change", "outcome"]
 
 
-def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_moved_since_is_not_undone(servers: str, journal: Journal, run: Any) -> None:
     words = ["--bootstrap-server", servers, "--group", "idle", "--reset-offsets", "--topic", "orders"]
     assert kafka_share_groups.main([*words, "--to-latest", "--execute"]) == 0
     assert kafka_share_groups.main([*words, "--to-earliest", "--dry-run"]) == 0
     first = journal.summaries()[0][0].head.id
     assert kafka_share_groups.main([*words, "--to-earliest", "--execute"]) == 0
-    status, report = undo(servers, capsys, first)
+    status, report = run("undo", "--execute", first)
     assert (status, {one["error"] for one in report["problems"]}) == (1, {"STALE_PLAN"})
     assert starts(servers) == {ORDERS[0]: 0, ORDERS[1]: 0}
 
@@ -142,17 +134,14 @@ def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: 
         "apply",
     ],
 )
-def test_plans_name_its_type_and_the_way_out(
-    servers: str, journal: Journal, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
-) -> None:
+def test_plans_name_its_type_and_the_way_out(servers: str, run: Any, tmp_path: Path, words: str) -> None:
     before = starts(servers)
     if words == "apply":  # made when the group was one of consumers
         change = Change(None, OffsetAndMetadata(1))
         plan = Plan(None, (GroupPlan("idle", {ORDERS[0]: change}),))
         (tmp_path / "plan.json").write_text("".join(document.write(plan)))
         words = f"apply {tmp_path / 'plan.json'}"
-    status = main([*words.split(), "--bootstrap-server", servers, "--output", "json"])
-    report = json.loads(capsys.readouterr().out)
+    status, report = run(*words.split())
     assert (status, report["changes"]) == (1, [])
     (problem,) = [one for one in report["problems"] if one["group"] == "idle"]
     assert problem["error"] == "NOT_OF_CONSUMERS"

@@ -1,9 +1,7 @@
 """What kafka-streams-groups changes is journalled, and taken back."""
 
 import asyncio
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,6 @@ from tests.cli.stages import SETTINGS, put_back, set_up
 from tests.cli.streams_stages import STREAMS_CHANGES
 
 from groupkeeper.cli.dropin import kafka_streams_groups
-from groupkeeper.cli.main import main
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -23,22 +20,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def servers(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+def servers(broker: str) -> Iterator[str]:
     yield broker
     asyncio.run(put_back(STREAMS_CHANGES, broker))
-
-
-@pytest.fixture
-def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    """A command with --output json: its status and what it printed."""
-
-    def call(*words: str) -> tuple[int, Any]:
-        where = [] if words[0] == "history" else ["--bootstrap-server", servers]
-        status = main([*words, *where, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
 
 
 def committed(run: Any, group: str) -> dict[tuple[str, int], int]:
@@ -54,22 +38,19 @@ def committed(run: Any, group: str) -> dict[tuple[str, int], int]:
         ("--delete --group calc", "delete-groups", None),
     ],
 )
-def test_it_is_taken_back(
-    run: Any, servers: str, capsys: pytest.CaptureFixture[str], words: str, kind: str, left: int | None
-) -> None:
+def test_it_is_taken_back(run: Any, groupkeeper: Any, servers: str, words: str, kind: str, left: int | None) -> None:
     before = committed(run, "calc")
     assert before["orders", 0] == 4
     assert kafka_streams_groups.main(["--bootstrap-server", servers, *words.split()]) == 0
-    capsys.readouterr()
     assert committed(run, "calc").get(("orders", 0)) == left
-    [change] = run("history")[1]["changes"]
+    [change] = groupkeeper("history")[1]["changes"]
     assert (change["kind"], change["names"], change["command"].split()[0]) == (kind, "calc", "kafka-streams-groups")
     assert run("undo", "--execute")[0] == 0
     assert committed(run, "calc") == before
 
 
-def test_what_is_only_shown_is_not_journalled(run: Any, servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("journal")
+def test_what_is_only_shown_is_not_journalled(groupkeeper: Any, servers: str) -> None:
     words = "--reset-offsets --group calc --all-input-topics --to-latest --dry-run"
     assert kafka_streams_groups.main(["--bootstrap-server", servers, *words.split()]) == 0
-    capsys.readouterr()
-    assert run("history")[1]["changes"] == []
+    assert groupkeeper("history")[1]["changes"] == []

@@ -1,7 +1,6 @@
 """`groupkeeper plan delete-offsets`, `sweep` and `clone` on the embedded broker, and on Apache Kafka."""
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, 
 from tests.patience import until
 
 from groupkeeper import SyncAdmin
-from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.commit_times import commit_times
@@ -48,12 +46,8 @@ Run = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture
-def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    def call(*words: str, at: str = servers) -> tuple[int, Any]:
-        status = main([*words, "--bootstrap-server", at, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    yield call
+def run(servers: str, journal: Journal, groupkeeper: Run) -> Iterator[Run]:
+    yield lambda *words, at=servers: groupkeeper(*words, "--bootstrap-server", at)
     asyncio.run(put_back(STAGE, servers))
 
 
