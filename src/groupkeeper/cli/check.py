@@ -44,9 +44,8 @@ CHECKS = Shape(
         Column("value", "the value; times in seconds, in tables in words; null: not known"),
         Column(
             "limit",
-            "the limit; at least this for `retention_margin` and `members`, one of these for `state`, none of "
-            "these for `status`, else "
-            "at most this",
+            "the limit: a minimum for `retention_margin` and `members`, allowed values for `state`, forbidden ones "
+            "for `status`, otherwise a maximum",
         ),
         Column("why", "why the value is not known; null: it is"),
         CLUSTER,

@@ -183,7 +183,7 @@ COMMAND = Command(
     _add_arguments,
     _run,
     "Offer groups and plans as tools of the Model Context Protocol: list, describe, explain, plan, and apply after a "
-    "person has confirmed. What is asked about is polled then, at most every 10 seconds.",
+    "person has confirmed. A question polls its cluster, at most every 10 seconds.",
     """\
   groupkeeper mcp --context prod
   groupkeeper mcp --bootstrap-server localhost:9092 --http-port 8090 --token-file tokens""",

@@ -75,7 +75,7 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 
 def _add_served(command: ArgumentParser) -> None:
-    served = command.add_argument_group("what is served")
+    served = command.add_argument_group("server")
     served.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
     served.add_argument(
         "--port", type=values.port, default=8080, metavar="N", help="port to listen on; 0: any free port; default: 8080"

@@ -47,7 +47,9 @@ class ServedFiles:
 
     def notes(self) -> list[str]:
         """Why files are not in effect."""
-        return [f"{path} has changed, and what it had before counts: {why}." for path, why in self._problems.items()]
+        return [
+            f"{path} has changed, but its previous content is in use: {why}." for path, why in self._problems.items()
+        ]
 
     async def run(self) -> None:
         """Checks files again and again, and at SIGHUP reads all of them, with the files that they name."""

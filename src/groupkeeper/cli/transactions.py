@@ -96,12 +96,12 @@ STANDINGS = {
     "open": "its coordinator aborts it after its timeout, if its producer does not end it before",
     "late": "its coordinator should have aborted it, and has not",
     "ending": "its coordinator writes its markers; if that takes long, a partition of it has no leader",
-    "unclaimed": "no coordinator shows it: it hangs, or is too young to tell, or its transactional id is one that you "
-    "may not describe",
-    "hanging": "no coordinator shows it, and its last record, by its own time, is older than "
+    "unclaimed": "no coordinator reports it: it hangs, it is too recent to judge, or you lack DESCRIBE on its "
+    "transactional id",
+    "hanging": "no coordinator reports it, and its last record, by its own time, is older than "
     "`transaction.max.timeout.ms`",
-    "unknown": "no coordinator shows it, but not all of them replied",
-    "ended": "none is open (`list --all`)",
+    "unknown": "no coordinator reports it, but not all of them replied",
+    "ended": "no transaction is open (`list --all`)",
 }
 
 
@@ -380,8 +380,8 @@ def _now_ms() -> int:
 LIST = Command(
     _add_list,
     lambda options: run_reports(options, lambda _: ClusterReport(TRANSACTIONS, _list_pages)),
-    "List open transactions, those that nothing will end first. In all partitions whose last stable offset is before "
-    "their end, the producers with an open transaction are compared with what the coordinators of transactions have.",
+    "List open transactions, hanging ones first. The command asks the leader of each partition whose last stable "
+    "offset is before the log end for open transactions, and compares them with those of the transaction coordinators.",
     """\
   groupkeeper transactions list
   groupkeeper transactions list --hanging --context '*'
@@ -414,10 +414,12 @@ ABORT = Command(
 
 FAMILY = Family(
     {
-        "list": CommandName("list open transactions, those that nothing will end first", "transactions:LIST"),
-        "describe": CommandName("show where transactions are open, and what they hold back", "transactions:DESCRIBE"),
+        "list": CommandName("list open transactions, hanging ones first", "transactions:LIST"),
+        "describe": CommandName(
+            "show the partitions of open transactions, and the records that they block", "transactions:DESCRIBE"
+        ),
         "abort": CommandName("abort an open transaction; shows only, unless --execute", "transactions:ABORT"),
     },
-    "List, describe and abort open transactions. They hold back readers of committed records: a group that reads so "
-    "stands still at the first record of the oldest one.",
+    "List, describe and abort open transactions. Readers of committed records cannot pass the first record of the "
+    "oldest open transaction of a partition.",
 )

@@ -104,7 +104,7 @@ def test_where_no_executor_comes_the_log_is_named(
                 time.sleep(0.1)
             child.send_signal(number)
             if name == "follow":
-                wait_for(child, "ending; a refresh that is under way ends first")
+                wait_for(child, "stopping after the current refresh")
                 child.send_signal(number)
             _, errors = child.communicate(timeout=60)
         finally:
@@ -138,7 +138,7 @@ def test_a_second_interrupt_does_not_wait_for_a_refresh(committed: str, tmp_path
             while not [*tables.glob("commits/*")] and child.poll() is None:
                 time.sleep(0.05)
             child.send_signal(signal.SIGINT)
-            wait_for(child, "ending; a refresh that is under way ends first")
+            wait_for(child, "stopping after the current refresh")
             child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=60)
         finally:

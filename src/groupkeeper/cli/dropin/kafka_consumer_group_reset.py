@@ -164,7 +164,7 @@ def target_ms(options: Options) -> int | None:
 
 
 def topics_of(options: Options) -> list[str] | None:
-    """The topics asked for, None: all that the group consumes. Raises UsageProblem."""
+    """The requested topics, None: all that the group consumes. Raises UsageProblem."""
     if not options.has("topics"):
         return None
     topics = [name.strip() for name in (options.text("topics") or "").split(",")]

@@ -7,7 +7,7 @@ from argparse import Namespace
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.output import say
 
-# Candidates come one a line, with a tab before what they mean; ":files" makes the shell complete file names.
+# Candidates come one a line, with a tab before their meaning; ":files" makes the shell complete file names.
 
 _BASH = r"""# bash completion of groupkeeper: source <(groupkeeper completion bash)
 _groupkeeper() {

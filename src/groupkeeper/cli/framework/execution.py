@@ -31,8 +31,8 @@ class NotConfirmed(ClientError):
 
 
 _CONFIRM_SEVERAL = (
-    "the number of groups that you expect to change: if it differs, nothing is changed; needed with --execute for "
-    "several groups that are not named one by one; a terminal asks for it"
+    "the number of groups that you expect to change: if it differs, nothing is changed; required with --execute for "
+    "several groups unless each is named (at a terminal the command asks instead)"
 )
 _CONFIRM_ONE = (
     "the number of groups that you expect to change, which is 1: with any other number nothing is changed; never needed"
@@ -53,8 +53,8 @@ def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = Fals
     command.add_argument(
         "--confirm-context",
         metavar="NAME",
-        help="the name of the context that you expect: in any other context nothing is done; needed with --execute "
-        "where the context is protected; a terminal asks for it",
+        help="the name of the context that you expect: in any other context nothing is done; required with --execute "
+        "in a protected context (at a terminal the command asks instead)",
     )
 
 

@@ -1,7 +1,5 @@
-"""Control of Python's search for garbage cycles, which takes longer with more objects.
-
-All else is freed by reference counts. PyPy has none: its collector frees everything, and stays on; these functions do
-nothing there.
+"""Controls CPython's cyclic garbage collector, whose cost grows with the number of objects. The functions do nothing on
+PyPy, where the collector frees everything.
 """
 
 import gc

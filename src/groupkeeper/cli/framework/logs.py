@@ -33,7 +33,7 @@ def log_to_stderr(options: Namespace, text_form: str, time_form: str | None = No
         form.converter = time.gmtime
     handler.setFormatter(form)
     logging.basicConfig(handlers=[handler], level=logging.INFO)
-    logging.raiseExceptions = False  # where standard error is gone, the rows are
+    logging.raiseExceptions = False  # without standard error, rows are dropped
 
 
 class _JsonRows(logging.Formatter):

@@ -294,7 +294,7 @@ def places_text(places: Sequence[Mapping[str, str | int]]) -> str:
 
 
 class JsonWriter(Writer):
-    """One object: `schema`, the rows under the shape's kind, what there is more, `notes` and `problems`.
+    """One object: `schema`, the rows under the shape's kind, further fields, `notes` and `problems`.
 
     Every row is on a line of its own. Letters that the output's encoding doesn't have are escaped as JSON does it.
     """

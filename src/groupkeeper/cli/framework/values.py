@@ -70,9 +70,11 @@ def client_property(text: str) -> tuple[str, str]:
 
 
 def secret_name(text: str) -> str:
-    """The name of a property whose value is asked for."""
+    """The name of a property whose value the command asks for."""
     if name_in(text) != text:
-        raise ArgumentTypeError("expected the NAME of a property, such as sasl.jaas.config: its value is asked for")
+        raise ArgumentTypeError(
+            "expected the NAME of a property, such as sasl.jaas.config: the command asks for its value"
+        )
     return text
 
 
@@ -219,7 +221,7 @@ def text_of(path: str, *, is_standard_input: bool = False) -> str:
 
 
 def plan_file(path: str) -> PlanFile:
-    """The text of a reset plan. Whose lines they are depends on the groups asked for: it isn't read further here."""
+    """The text of a reset plan. Whose lines they are depends on the requested groups: it isn't read further here."""
     text = text_of(path)
     if "\0" in text:
         raise ArgumentTypeError(f"{path!r} is not text: it contains zero bytes")

@@ -261,7 +261,7 @@ class _Notes:
         return [
             *_counted(self._idle, "has no members", "have no members"),
             *_counted(self._without_offsets, f"has {what}", f"have {what}"),
-            *(f"topic {topic} or some of its partitions do not exist (any more)" for topic in sorted(self._deleted)),
+            *(f"topic {topic}, or some of its partitions, no longer exists" for topic in sorted(self._deleted)),
         ]
 
 

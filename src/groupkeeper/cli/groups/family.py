@@ -9,7 +9,7 @@ FAMILY = Family(
         "list": CommandName("list consumer, share and streams groups with their type and state", "groups.list:LIST"),
         "describe": CommandName("show offsets with lag, members, or the state of groups", "groups.describe:DESCRIBE"),
         "offsets": CommandName("show committed offsets with lag, or sums of it", "groups.describe:OFFSETS_COMMAND"),
-        "members": CommandName("show members with what they are assigned", "groups.describe:MEMBERS_COMMAND"),
+        "members": CommandName("show members with their assignments", "groups.describe:MEMBERS_COMMAND"),
         "why": CommandName("say why a group does not move, with what helps", "groups.why:WHY"),
         "watch": CommandName("print each change of groups and their members as it happens", "groups.watch:WATCH"),
         "reset": CommandName(

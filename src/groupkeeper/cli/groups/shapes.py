@@ -18,10 +18,10 @@ _TRENDS = (
 _STATUS = (
     Column("group_status", "`ok`, `abandoned`, `unknown`, `lagging` or `losing`, as the glossary has them; null unless "
            "`--with-status`", in_table=False),
-    Column("reason", "why the group has this status, of the partition that it has it from; null: none, or as above",
-           in_table=False),
-    Column("not_judged", "which statuses could not be judged, each with what is not known; null: all could, or as "
-           "above", in_table=False),
+    Column("reason", "why the group has this status, as its worst partition shows; null: no reason, or without "
+           "`--with-status`", in_table=False),
+    Column("not_judged", "statuses that could not be judged, each with the missing fact; null: none, or without "
+           "`--with-status`", in_table=False),
 )  # fmt: skip
 
 GROUPS = Shape(
@@ -77,7 +77,7 @@ STATUSES = {
     "below_log_start": "the log now starts after the committed offset: `lost` records were removed unread",
     "beyond_log_end": "the committed offset is past the end of the log, which was truncated or recreated; the lag is 0",
     "no_leader": "no broker leads the partition now",
-    "deleted": "the topic or partition does not exist (any more)",
+    "deleted": "the topic or partition no longer exists",
     "not_authorized": "you may not describe the topic",
     "unknown": "the log's ends are not known, for another reason: it is among the problems",
 }
@@ -85,14 +85,18 @@ STATUSES = {
 _SUMS = (
     Column("partitions", "how many", goes=1),
     Column("uncommitted_partitions", "the number of them without a committed offset", goes=2),
-    Column("unknown", "the number of others whose lag isn't known", goes=4),
-    Column("lag", "the sum of those that are known; null: none is"),
-    Column("max_lag", "of one partition", goes=3),
+    Column("unknown", "the number of partitions with a committed offset but without a known lag", goes=4),
+    Column("lag", "the sum of the known lags; null: no lag is known"),
+    Column("max_lag", "the largest lag of a partition", goes=3),
     Column("lost", "the sum; null: not known", goes=1),
     Column(
         "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
     ),
-    Column("readable", "what can still be read of `lag`, and `uncommitted`; null: neither is known", in_table=False),
+    Column(
+        "readable",
+        "offsets of `lag` and `uncommitted` that the logs still have; null: both are unknown",
+        in_table=False,
+    ),
     *_STATUS,
     *_TRENDS,
     CLUSTER,
@@ -151,7 +155,10 @@ TOPOLOGY = Shape(
         Column("subtopology", "the part of the topology; null: the node fills a global store", goes=1),
         Column("node", "its name"),
         Column("kind", "`source`, `processor` or `sink`", goes=4),
-        Column("topics", "what a source reads or a sink writes, separated by `, `; null: the application computes it"),
+        Column(
+            "topics",
+            "the topics that a source reads or a sink writes, separated by `, `; null: the application computes them",
+        ),
         Column("stores", "the state stores of a processor; null: none", goes=3),
         Column("successors", "the nodes that get its records; null: none", goes=2),
         CLUSTER,
@@ -165,9 +172,9 @@ NEW_OFFSETS = Shape(
         _GROUP,
         Column("topic", ""),
         Column("partition", ""),
-        Column("committed_offset", "what is committed before; null: nothing"),
+        Column("committed_offset", "the committed offset before; null: nothing is committed"),
         Column("new_offset", ""),
-        Column("note", "why it differs from the offset asked for; null: it doesn't", goes=2),
+        Column("note", "why it differs from the requested offset; null: it doesn't", goes=2),
         Column("skipped", "how many offsets are skipped; null: not known"),
         Column("replayed", "how many offsets are read again; null: not known"),
         Column(
@@ -185,7 +192,7 @@ DELETED_OFFSETS = Shape(
         _GROUP,
         Column("topic", ""),
         Column("partition", ""),
-        Column("deleted_offset", "what was committed"),
+        Column("deleted_offset", "the committed offset before"),
         Column("result", "`deleted`, or `would be deleted`"),
     ],
 )

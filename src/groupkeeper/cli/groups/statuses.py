@@ -38,8 +38,8 @@ def add_status(command: ArgumentParser) -> None:
     command.add_argument(
         "--with-status",
         action="store_true",
-        help="also show the status of each group, as serve's pages do, and why; it takes the times of the next records "
-        "to read. One look does not tell whether a group has stopped",
+        help="also show the status of each group, as the pages of serve do, and why; this reads the timestamp of each "
+        "next record. A single measurement cannot tell that a group has stopped",
     )
 
 

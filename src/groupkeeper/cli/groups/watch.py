@@ -32,7 +32,7 @@ CHANGES = Shape(
         Column("client_id", "the member's", goes=1),
         Column("host", "the member's", in_table=False),
         Column("before", "null: it wasn't there. Assignments are lists of `{topic, partition}`"),
-        Column("after", "null: it isn't there any more; of `member_joined` and `member_present`, the assignment"),
+        Column("after", "null: it is gone; of `member_joined` and `member_present`, the assignment"),
         Column("initial", "whether the first poll found it, so that it is not a change", goes=3),
         CLUSTER,
     ],

@@ -26,13 +26,14 @@ CAUSES = Shape(
         Column("topic", "null: it is about the whole group"),
         Column("partition", ""),
         Column("fact", "as a sentence"),
-        Column("command", "what helps, to copy", in_table=False),
-        Column("offset", "that is committed; null: nothing, or not about a partition", in_table=False),
-        Column("transactional_id", "of the transaction that holds readers back; null: none, or none is known",
+        Column("command", "a command that helps, ready to copy", in_table=False),
+        Column("offset", "the committed offset; null: nothing is committed, or not about a partition",
+               in_table=False),
+        Column("transactional_id", "of the transaction that blocks readers; null: no such transaction is known",
                in_table=False),
         Column("producer_id", "of that transaction", in_table=False),
-        Column("record_offset", "of the record to read next, where a partition is stuck; null: there is none, or it "
-               "could not be read, and so for what follows", in_table=False),
+        Column("record_offset", "of the next record of a stuck partition; null, as in the columns below: no record, "
+               "or it could not be read", in_table=False),
         Column("record_time", "", in_table=False),
         Column("record_key", "as text, or in hexadecimal after `0x`; at most 200 bytes", in_table=False),
         Column("record_key_size", "in bytes", in_table=False),
@@ -49,11 +50,11 @@ MEANINGS = {
     "no_leader": "no broker leads the partition",
     "no_rights": "you may not describe the topic",
     "unassigned": "records wait, and no member is assigned the partition",
-    "out_of_range": "the committed offset is not in the log any more",
+    "out_of_range": "the committed offset is no longer in the log",
     "never_committed": "a member is assigned the partition, and nothing is committed",
-    "stuck": "records wait, and the committed offset is the same at both looks",
+    "stuck": "records wait, and the committed offset is the same at both measurements",
     "slow": "more is written than read",
-    "unread": "records wait in a topic that no member reads any more; the group's status leaves it out too",
+    "unread": "records wait in a topic that no member reads; the group's status leaves it out too",
 }
 
 
@@ -64,10 +65,10 @@ def _add_why(command: ArgumentParser) -> None:
         type=values.span_s,
         default=_INTERVAL_MS / 1000,
         metavar="DURATION",
-        help="between the two looks; one in which nothing is committed is no proof: take at least the time between "
-        "commits (auto.commit.interval.ms); default: 10s",
+        help="time between the two measurements; a time without commits proves nothing, so take at least the interval "
+        "between commits (auto.commit.interval.ms); default: 10s",
     )
-    command.add_argument("--show-value", action="store_true", help="also the value of the record that is to be read")
+    command.add_argument("--show-value", action="store_true", help="also show the value of the next record")
     add_cluster(command)
 
 

@@ -90,7 +90,7 @@ def add_output(parser: ArgumentParser, text_output: str = "the directory") -> No
     add_directory(parser)
     parser.add_argument(
         "--output", choices=("text", "json"), default="text", metavar="{text,json}",
-        help=f"what is written to standard output: {text_output}, or a JSON object that sums up; default: text",
+        help=f"format of standard output: {text_output}, or a JSON object that sums up; default: text",
     )  # fmt: skip
 
 
@@ -273,11 +273,11 @@ def _follow(options: Namespace) -> int:
 
     def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         def end(number: int, frame: object) -> None:
-            if stop.is_set():  # what is under way does not end
+            if stop.is_set():  # the work does not end
                 raise import_part("jobs.running").InterruptedAtWork(number)
             stop.set()
             # In a thread: the program may hold the screen's lock now.
-            said = "ending; a refresh that is under way ends first (once more: at once)"
+            said = "stopping after the current refresh; press Ctrl-C again to stop at once"
             threading.Thread(target=screen.say, args=(said,)).start()
 
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -123,7 +123,7 @@ FORGET = Command(
     _run,
     "Remove all rows of groups from the tables in DIR in one step: from the history, from all tables made from it, "
     "and from the state that refreshes carry over. Files that have such rows are rewritten. No run may write to DIR "
-    "meanwhile. A group that still exists comes back with what it commits from then on. Earlier versions of tables of "
+    "meanwhile. A group that still exists comes back with its next commits. Earlier versions of tables of "
     "Delta Lake or Apache Iceberg keep the rows until --purge, or until they are old enough to be removed.",
     """\
   groupkeeper pipeline forget 'team-a-*' --tables tables

@@ -226,9 +226,9 @@ def _is_open(summary: ChangeSummary, cluster_id: str | None) -> bool:
 HISTORY_COMMAND = Command(
     _add_history,
     _history,
-    "Show the changes in the journal, oldest first. No cluster is contacted, unless --context or "
-    "--bootstrap-server is given: then only changes of these clusters are shown, with the clusters' names, and none "
-    "of a cluster that can't be reached.",
+    "Show the changes in the journal, oldest first. Without --context or --bootstrap-server no cluster is contacted. "
+    "With one of them only changes of these clusters are shown, with their names; those of a cluster that can't be "
+    "reached are left out.",
     """\
   groupkeeper history
   groupkeeper history --context '*' --group billing

@@ -41,8 +41,8 @@ OUTCOMES = Shape(
     "changes",
     [
         *_PLACE,
-        Column("before", "what was committed before; null: nothing"),
-        Column("after", "what is committed now, read back, or would be; null: nothing"),
+        Column("before", "the committed offset before; null: nothing was committed"),
+        Column("after", "the committed offset afterwards, as read back, or as it would be; null: nothing is committed"),
         Column("result", "`applied`, `would be applied`, or `already`: there was nothing to change"),
     ],
 )

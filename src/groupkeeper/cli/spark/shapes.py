@@ -36,6 +36,6 @@ STARTING_OFFSETS = Shape(
         Column("topic", ""),
         Column("partition", ""),
         Column("offset", "where to start; -2: the earliest, -1: the latest"),
-        Column("note", "why it differs from the offset asked for; null: it doesn't"),
+        Column("note", "why it differs from the requested offset; null: it doesn't"),
     ],
 )
