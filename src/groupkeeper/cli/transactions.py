@@ -150,10 +150,11 @@ async def _list_pages(session: ClusterSession) -> AsyncIterator[Page]:
     hanging = [row for row in rows if row["standing"] == Standing.HANGING]
     remarks = [] if rows or found.problems else [f"no transaction {'hangs' if options.hanging else 'is open'}"]
     if hanging:
+        look = follow_up(options, "transactions", "describe", context=session.context)
+        end = follow_up(options, "transactions", "abort", "--partition", "TOPIC:PARTITION", context=session.context)
         remarks.append(
             f"{counted(len(hanging), 'transaction')} will not end by itself: "
-            f"'{follow_up(options, 'transactions', 'describe')}' shows the partitions, and 'groupkeeper transactions "
-            "abort --partition TOPIC:PARTITION' says how one is aborted"
+            f"'{look}' shows the partitions, and '{end}' says how one is aborted"
         )
     yield Page(rows, found.problems, remarks)
 

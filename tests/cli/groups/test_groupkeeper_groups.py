@@ -265,11 +265,12 @@ def test_several_groups_by_a_pattern_are_confirmed(run: Run, servers: str, words
     assert committed(servers, "billing") != before
 
 
-def test_the_members_of_an_active_group_are_named_with_a_way_out(run: Run) -> None:
-    status, report, _ = run("reset", "app", "--topic", "orders:0", "--to-latest")
+def test_the_members_of_an_active_group_are_named_with_a_way_out(run: Run, servers: str) -> None:
+    status, report, _ = run("reset", "app", "--topic", "orders:0", "--to-latest", "--property", "client.id=me")
     assert (status, report["problems"][0]["error"]) == (1, "GROUP_IS_ACTIVE")
     assert report["problems"][0]["message"] == "the group is active (Stable), held by client-of-app on /127.0.0.1"
-    assert any("groupkeeper plan reset" in note and "--wait" in note for note in report["notes"])
+    way_out = f"'groupkeeper apply FILE --execute --wait 5m --bootstrap-server {servers} --property client.id=me'"
+    assert any("groupkeeper plan reset" in note and way_out in note for note in report["notes"])
 
 
 def test_a_topic_that_there_is_not_is_told_from_its_neighbour(run: Run) -> None:

@@ -13,17 +13,19 @@ from groupkeeper.cli.framework.clusters import Cluster
 from groupkeeper.cli.framework.context_files import Context, ContextProblem, masked, names, path_of, read
 from groupkeeper.shell import Way, command, way_of_servers
 
-_CLUSTER = ("--bootstrap-server", "--context", "--command-config")
-
 
 def words_of(options: Namespace) -> tuple[str, ...]:
     """The command as it was typed."""
     return ("groupkeeper", *getattr(options, "words", sys.argv[1:]))
 
 
-def follow_up(options: Namespace, *words: str, names: Sequence[str] = ()) -> str:
-    """Another command of groupkeeper on the same cluster, as text to type. `names`: of groups and the like."""
-    cluster = [word for name in _CLUSTER for word in as_typed(options, name)]
+def follow_up(options: Namespace, *words: str, names: Sequence[str] = (), context: str | None = None) -> str:
+    """Another command of groupkeeper on the same cluster, as text to type. `names`: of groups and the like. `context`:
+    that of the cluster, where the options may name several; None: as typed.
+    """
+    cluster = as_typed(options, "--bootstrap-server")
+    cluster += as_typed(options, "--context") if context is None else ["--context", context]
+    cluster += as_typed(options, "--command-config")
     for name, value in getattr(options, "property", ()):
         cluster += ["--property", f"{name}={masked(name, value)}"]
     return shlex.join(command(Way(tuple(cluster)), words, names))
@@ -33,9 +35,7 @@ def way_of(options: Namespace, cluster: Cluster) -> Way:
     """The way to one of the clusters that the options name, from every folder. Secrets of --property are left out."""
     typed = as_typed(options, "--command-config")
     config = os.path.abspath(typed[1]) if typed else ""
-    more = [
-        word for name, value in options.property for word in ("--property", f"{name}={masked(name, value)}")
-    ]  # fmt: skip
+    more = [word for name, value in options.property for word in ("--property", f"{name}={masked(name, value)}")]
     if cluster.context is None:
         return way_of_servers(cluster.bootstrap_server, config, more)
     own = ("--command-config", config) if config else ()

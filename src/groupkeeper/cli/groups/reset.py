@@ -11,6 +11,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import add_creating, add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
+from groupkeeper.cli.framework.typed import follow_up
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
 from groupkeeper.cli.plans.plan_options import add_scope, note_absent, topics_of, with_topics
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
@@ -90,8 +91,8 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         remarks.append("there is nothing to do: these offsets are committed already")
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
         remarks.append(
-            "'groupkeeper plan reset' plans the same for groups with members, and 'groupkeeper apply FILE --execute "
-            "--wait 5m' carries it out when they have left"
+            "'groupkeeper plan reset' plans the same for groups with members, and "
+            f"'{follow_up(options, 'apply', 'FILE', '--execute', '--wait', '5m')}' carries it out when they have left"
         )
     problems += dict.fromkeys(map(_problem_of, applied.troubles))  # the same problem is shown once
     yield Page(problems=problems)

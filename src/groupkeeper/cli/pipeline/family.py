@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, add_property, add_timeout
+from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, Cluster, add_property, add_timeout
 from groupkeeper.cli.framework.commands import Command, CommandName, Family
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.pipeline.directory import check_directory, directory, read_offsets
@@ -372,44 +372,44 @@ def _json_text(options: Namespace, name: str, summary: Summary | None, error: st
     return json.dumps(found, indent=2) + "\n"
 
 
+def named_clusters(options: Namespace) -> list[tuple[str, Cluster]]:
+    """The clusters that the options name, each with its name; "": it is called by its cluster id."""
+    from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
+    from groupkeeper.cli.framework.several_clusters import contexts_named
+
+    of_client = {"command_config": options.command_config, "property": getattr(options, "property", ())}
+    given = {**(options.command_config or {}), **dict(of_client["property"])}
+    found = [(name, Cluster(servers, given)) for name, servers in options.servers]
+    if found and not options.contexts:
+        return found
+    try:
+        for context in contexts_named(options.contexts) or [None]:
+            cluster = cluster_of(Namespace(context=context, bootstrap_server=None, **of_client))
+            found.append((context or "", cluster))
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
+    return found
+
+
 def source_of(options: Namespace) -> dict[str, str]:
     """The source's options for the named clusters."""
-    given = {**(options.command_config or {}), **dict(getattr(options, "property", ()))}
-    clusters = [(name, servers, given) for name, servers in options.servers]
-    if options.contexts or not clusters:
-        clusters += of_contexts(options)
-    names = [name or servers for name, servers, _ in clusters]
+    clusters = named_clusters(options)
+    names = [name or cluster.bootstrap_server for name, cluster in clusters]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         options.refuse(f"cluster names must differ: {', '.join(twice)} is given twice")
     found = [
         # The tables are built from committed records: isolation.level, in the file for consumers, is ignored.
-        {f"kafka.{key}": value for key, value in properties.items() if key != "isolation.level"}
-        | {"kafka.bootstrap.servers": servers}
+        {f"kafka.{key}": value for key, value in cluster.properties.items() if key != "isolation.level"}
+        | {"kafka.bootstrap.servers": cluster.bootstrap_server}
         | ({"cluster": name} if name else {})
-        for name, servers, properties in clusters
+        for name, cluster in clusters
     ]
     shared = privacy_of(options)
     if options.timeout is not None:
         found = [{**each, f"kafka.{TIMEOUT_PROPERTY}": str(options.timeout)} for each in found]
         shared["kafkaConsumer.pollTimeoutMs"] = str(options.timeout)
     return (found[0] if len(found) == 1 else {"clusters": json.dumps(found)}) | shared
-
-
-def of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
-    """The names, brokers and properties of the contexts that the options name."""
-    from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
-    from groupkeeper.cli.framework.several_clusters import contexts_named
-
-    given = {"command_config": options.command_config, "property": getattr(options, "property", ())}
-    found = []
-    try:
-        for name in contexts_named(options.contexts) or [None]:
-            cluster = cluster_of(Namespace(context=name, bootstrap_server=None, **given))
-            found.append((name or "", cluster.bootstrap_server, dict(cluster.properties)))
-    except UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
-    return found
 
 
 def _survey(parsed: ReadOptions, screen: Screen, known: NextOffsets, *, has_end: bool) -> ReadPlan:

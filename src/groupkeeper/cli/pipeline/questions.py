@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import os
-import shlex
 import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,8 @@ from groupkeeper.cli.framework.clusters import is_pattern
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_directory_writable, check_writable, save
-from groupkeeper.cli.framework.typed import as_typed
-from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, run_job
+from groupkeeper.cli.framework.typed import way_of, words_of
+from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, named_clusters, run_job
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy_key
 from groupkeeper.cli.pipeline.watch import Screen
@@ -28,6 +27,8 @@ from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.rules.words import counted
+from groupkeeper.shell import Way, command
+from groupkeeper.shell import text as text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,8 +78,6 @@ def _as_of(options: Namespace) -> int:
     is_planned = bool(options.save or options.save_kip122 or options.save_starting_offsets)
     if options.time > time.time_ns() // 10**6:
         options.refuse("argument --time: it is in the future")
-    if is_planned and len(options.servers) + len(options.contexts) > 1:
-        options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
     for name in ("save", "save_kip122", "save_starting_offsets"):
         check = check_writable if name == "save" else check_directory_writable
         try:
@@ -86,6 +85,9 @@ def _as_of(options: Namespace) -> int:
                 check(path)
         except Unsaved as problem:
             options.refuse(f"argument --{name.replace('_', '-')}: {problem}")
+    ways = [way_of(options, cluster) for _, cluster in named_clusters(options)] if is_planned else []
+    if len(ways) > 1:
+        options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
 
     def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         past = import_part("jobs.as_of").as_of(
@@ -103,7 +105,7 @@ def _as_of(options: Namespace) -> int:
                 run.fail(Problem(None, f"group {group} had no committed offsets then"))
             offsets = [each for each in offsets if wanted.matches(each.group_id)]
             then = asyncio.run(_of_topics_now(source, offsets, run))
-            _save(options, source, then, run, screen)
+            _save(options, source, ways[0], then, run, screen)
         return run.summary
 
     return run_job(options, "as-of", work)
@@ -122,7 +124,7 @@ async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], run:
     return then_of(found.offsets)
 
 
-def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:
+def _save(options: Namespace, source: dict[str, str], way: Way, then: Then, run: Run, screen: Screen) -> None:
     """Writes the plan to its file. Raises SourceError."""
     from groupkeeper.cli.framework.render import explained
     from groupkeeper.operations.plans import document
@@ -151,11 +153,8 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
                 if group.notes:
                     run.note(_outside(group))
             _write(options.save, "".join(document.write(made.plan)))
-            where = ["--context", *options.contexts] if options.contexts else []
-            where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
-            where += as_typed(options, "--command-config")
-            words = ["groupkeeper", "apply", options.save, *words_to_apply(made.plan), *where]
-            screen.say(f"plan of {counted(len(made.plan.groups), 'group')}; to carry it out: {shlex.join(words)}")
+            words = command(way, ["apply", options.save, *words_to_apply(made.plan)])
+            screen.say(f"plan of {counted(len(made.plan.groups), 'group')}; to carry it out: {text_of(words)}")
     except OSError as error:
         raise SourceError(f"{error.filename or options.save}: {error.strerror}") from None
     except Unsaved as error:
@@ -213,8 +212,8 @@ async def _made(source: dict[str, str], then: Then, options: Namespace) -> Any:
     from groupkeeper.pipeline.jobs.restoring import restore_plan
 
     async with _admin_of(source) as admin:
-        command = without_secrets(["groupkeeper", *options.words])
-        return await restore_plan(admin, then, command=command, made_ms=time.time_ns() // 10**6)
+        made_by = without_secrets(words_of(options))
+        return await restore_plan(admin, then, command=made_by, made_ms=time.time_ns() // 10**6)
 
 
 def _write(path: str, text: str) -> None:

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Cluster
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
@@ -127,11 +126,9 @@ def _ways(options: Namespace, names: Mapping[int, str]) -> Ways:
     """The ways to clusters that are saved as contexts, or named by options, for the commands in the report. `names`:
     the clusters' names in the tables, by their numbers.
     """
-    named = [(name, Cluster(servers, {})) for name, servers in options.servers]
-    if options.contexts:
-        named += [(name, Cluster(servers, {}, context=name)) for name, servers, _ in family.of_contexts(options)]
+    named = family.named_clusters(options) if options.servers or options.contexts else []
     return ways_of_contexts() | {
-        names.get(number, name or ""): way_of(options, cluster) for number, (name, cluster) in enumerate(named)
+        names.get(number, name): way_of(options, cluster) for number, (name, cluster) in enumerate(named)
     }
 
 

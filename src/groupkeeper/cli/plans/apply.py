@@ -12,9 +12,9 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.plans import outcome
-from groupkeeper.cli.plans.plan_options import STANDARD_OUTPUT, connection_of
+from groupkeeper.cli.plans.plan_options import STANDARD_OUTPUT, official_commands
 from groupkeeper.cli.plans.shapes import OUTCOMES
-from groupkeeper.operations.plans import document, official
+from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.consequences import consequences
 from groupkeeper.operations.plans.document import BadPlanFile
 from groupkeeper.operations.plans.model import Plan
@@ -48,8 +48,8 @@ def _report(options: Namespace) -> ClusterReport:
 
 
 async def _commands(session: ClusterSession) -> AsyncIterator[Page]:
-    lines = official.commands(session.options.plan, connection_of(session.options))
-    yield Page(plain="".join(f"{line}\n" for line in lines))
+    plain, lacking = official_commands(session.options, session.options.plan)
+    yield Page(plain=plain, remarks=lacking)
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:

@@ -13,7 +13,7 @@ from groupkeeper.cli.framework.execution import ask, can_ask, check_confirmed, c
 from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
-from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.framework.typed import follow_up, words_of
 from groupkeeper.cli.plans.outcome import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
@@ -29,11 +29,6 @@ from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.operations.times import utc_text
 from groupkeeper.rules.words import counted
-
-UNFINISHED = (
-    "no outcome is recorded: the command was killed, or is still running. Some, all or none of it may be committed; "
-    "'groupkeeper undo {id} --dry-run' compares it with the cluster"
-)
 
 
 class NothingToUndo(ClientError):
@@ -85,14 +80,20 @@ async def _pages_of_cluster(session: clusters.ClusterSession) -> AsyncIterator[P
     where = _opened(session.options)
     summaries, broken = where.summaries(Names(session.options.group))
     own = [one for one in summaries if cluster_id is not None and one.head.cluster_id == cluster_id]
-    yield _page(session.options, where, own, broken)
+    yield _page(session.options, where, own, broken, session.context)
 
 
 def _list(options: Namespace, where: ChangeJournal) -> int:
     return clusters.print_report(options, HISTORY, _page(options, where, *where.summaries(Names(options.group))))
 
 
-def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[ChangeSummary], broken: int) -> Page:
+def _page(
+    options: Namespace,
+    where: ChangeJournal,
+    summaries: Sequence[ChangeSummary],
+    broken: int,
+    context: str | None = None,
+) -> Page:
     whose = f" of group {', '.join(options.group)}" if options.group else ""
     remarks = [] if summaries else [f"no changes{whose} in {where.name}"]
     if broken:
@@ -100,7 +101,7 @@ def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[ChangeSu
     unfinished = [
         one.head.id for one in summaries if one.moves and one.result is ApplyResult.UNFINISHED and one.undone_by is None
     ]
-    remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
+    remarks += [f"{change_id}: {_unfinished(options, change_id, context)}" for change_id in unfinished[-1:]]
     return Page([history_row(one) for one in summaries], (), remarks)
 
 
@@ -108,10 +109,19 @@ def _one(options: Namespace, recorded: Recorded) -> int:
     head = recorded.head
     remarks = [f"{head.id}: {recorded.result}, by {maker_of(head)}: {shlex.join(head.command)}"]
     if recorded.result is ApplyResult.UNFINISHED:
-        remarks.append(UNFINISHED.format(id=head.id))
+        remarks.append(_unfinished(options, head.id))
     remarks += _lacking(recorded)
     rows = list(recorded_rows(recorded, Names(options.group)))
     return clusters.print_report(options, RECORDED, Page(rows, (), remarks))
+
+
+def _unfinished(options: Namespace, change_id: str, context: str | None = None) -> str:
+    """The remark about a change without an outcome. `context`: that of its cluster, as of `follow_up`."""
+    return (
+        "no outcome is recorded: the command was killed, or is still running. Some, all or none of it may be "
+        f"committed; '{follow_up(options, 'undo', change_id, '--dry-run', context=context)}' compares it with the "
+        "cluster"
+    )
 
 
 def _lacking(recorded: Recorded) -> list[str]:

@@ -12,7 +12,7 @@ from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.group_arguments import named, names_of, suggested
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
-from groupkeeper.cli.framework.typed import as_typed, follow_up
+from groupkeeper.cli.framework.typed import follow_up, way_of
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans import document, official
@@ -116,8 +116,8 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
     remarks = [*notes, *made.remarks, *consequences(made.plan.groups, is_share=made.plan.kind in SHARE_KINDS)]
     plain = ""
     if options.show_command and not made.is_refused:
-        lines = official.commands(made.plan, connection_of(options), scenario)
-        plain = "".join(f"{line}\n" for line in lines)
+        plain, lacking = official_commands(options, made.plan, scenario)
+        remarks += lacking
     if made.is_refused:
         remarks.append("no plan is made, because an option is 'fail'")
     elif not rows:
@@ -210,6 +210,13 @@ def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPart
     return lambda place: pattern.matches(place.topic) and (numbers is None or place.partition in numbers)
 
 
-def connection_of(options: Namespace) -> list[str]:
-    """The cluster's address and properties, as options of the official tool."""
-    return ["--bootstrap-server", cluster_of(options).bootstrap_server, *as_typed(options, "--command-config")]
+def official_commands(options: Namespace, plan: Plan, scenario: Scenario | None = None) -> tuple[str, list[str]]:
+    """The lines of the official tool that do the same, and a remark about properties that they lack."""
+    cluster = cluster_of(options)
+    way = way_of(options, cluster)
+    text = "".join(f"{line}\n" for line in official.commands(plan, way, scenario))
+    there = values.properties(way.config) if way.config else {}
+    lacking = [name for name, value in cluster.properties.items() if there.get(name) != value]
+    if not lacking:
+        return text, []
+    return text, [f"{official.TOOL} takes properties from one file only: put these into it, too: {', '.join(lacking)}"]

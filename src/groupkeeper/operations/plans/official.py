@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.model import GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.reset import Scenario, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from groupkeeper.operations.times import utc_text
+from groupkeeper.shell import Way, text, tool
 
 TOOL = "kafka-consumer-groups"
 
 
-def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = None) -> list[str]:
-    """The lines, one for each command. `connection`: the options that select the cluster.
+def commands(plan: Plan, way: Way, scenario: Scenario | None = None) -> list[str]:
+    """The lines, one for each command.
 
     `scenario`: the target of the whole plan, so that a group needs one command; None: by offset. The official tool
     drops the metadata of the commits. Raises OperationRefused.
     """
     if plan.kind is Kind.SHARE_CLONE:
         raise OperationRefused("kafka-share-groups cannot set start offsets to given offsets: apply the plan instead")
-    lines = []
+    lines: list[list[str]] = []
     options = None if scenario is None else scenario_options(scenario)
     for group in plan.groups:
-        front = [TOOL, *connection]
         if options is not None:
             places = topic_options(group.offsets, plan)
-            lines.append([*front, "--reset-offsets", "--group", group.group_id, *places, *options, "--execute"])
+            lines.append(["--reset-offsets", "--group", group.group_id, *places, *options, "--execute"])
         else:
-            lines += ([*front, *words] for words in _by_offset(group, plan))
+            lines += _by_offset(group, plan)
         if group.deleted:
             deleted = topic_options(group.deleted, plan)
-            lines.append([*front, "--delete-offsets", "--group", group.group_id, *deleted])
-    return [shlex.join(words) for words in lines]
+            lines.append(["--delete-offsets", "--group", group.group_id, *deleted])
+    return [text(tool(way, TOOL, words)) for words in lines]
 
 
 def scenario_options(scenario: Scenario) -> list[str] | None:
