@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from email import message_from_string
 from email.policy import default
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 from tests.live.stage import arrange
 from tests.patience import becomes
 from tests.web.serving import serving
+from tests.web_server import Asked, Reply, answering
 
 from groupkeeper.live import courier as module
 from groupkeeper.live import outbox
@@ -62,38 +62,26 @@ class Receiver:
 def receiving() -> Iterator[tuple[Receiver, str]]:
     receiver = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            group: Any = content.get("group") if isinstance(content, dict) else None
-            answers = receiver.by_group.get(group, [])
-            status = answers.pop(0) if answers else 200
-            with receiver.news:
-                receiver.got.append((self.path, content))
-                receiver.at_once += 1
-                receiver.most_at_once = max(receiver.most_at_once, receiver.at_once)
-                receiver.news.notify_all()
-            time.sleep(receiver.delays_s.get(group, 0.002))
-            with receiver.news:
-                receiver.at_once -= 1
-            self.send_response(status)
-            if status == 301:
-                self.send_header("Location", "/elsewhere")
-            if receiver.retry_after is not None:
-                self.send_header("Retry-After", receiver.retry_after)
-            self.end_headers()
+    def reply_to(asked: Asked) -> Reply:
+        content = json.loads(asked.body)
+        group: Any = content.get("group") if isinstance(content, dict) else None
+        answers = receiver.by_group.get(group, [])
+        status = answers.pop(0) if answers else 200
+        with receiver.news:
+            receiver.got.append((asked.path, content))
+            receiver.at_once += 1
+            receiver.most_at_once = max(receiver.most_at_once, receiver.at_once)
+            receiver.news.notify_all()
+        time.sleep(receiver.delays_s.get(group, 0.002))
+        with receiver.news:
+            receiver.at_once -= 1
+        headers = {"Location": "/elsewhere"} if status == 301 else {}
+        if receiver.retry_after is not None:
+            headers["Retry-After"] = receiver.retry_after
+        return Reply(status, b"", headers)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield receiver, f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(reply_to) as address:
+        yield receiver, address
 
 
 def hook(template: Template) -> Webhook:

@@ -2,20 +2,19 @@
 
 import hashlib
 import json
-import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 from starlette.requests import Request
 from tests.web.asking import Answer, Browser
+from tests.web_server import Asked, Reply, answering
 
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.toml_tables import BadTable
@@ -61,30 +60,13 @@ class Provider:
 def provider() -> Iterator[Provider]:
     provider = Provider()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._send(provider.key_set if self.path == "/jwks" else provider.metadata)
+    def reply_to(asked: Asked) -> Reply:
+        document = provider.key_set if asked.path == "/jwks" else provider.metadata
+        if asked.path == "/token":
+            document = provider.token_for(dict(parse_qsl(asked.body.decode())))
+        return Reply(200, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
-        def do_POST(self) -> None:
-            content = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            form = {name: values[0] for name, values in parse_qs(content).items()}
-            self._send(provider.token_for(form))
-
-        def _send(self, document: Any) -> None:
-            content = json.dumps(document).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        provider.address = f"http://127.0.0.1:{server.server_port}"
+    with answering(reply_to) as provider.address:
         provider.metadata = {
             "issuer": provider.address,
             "authorization_endpoint": f"{provider.address}/authorize",
@@ -93,8 +75,6 @@ def provider() -> Iterator[Provider]:
             "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
         }
         yield provider
-        server.shutdown()
-        thread.join()
 
 
 GRANTS = [{"teams": ["kafka-*"], "may": "view"}, {"users": ["bob"], "may": "view", "groups": ["b*"]}]

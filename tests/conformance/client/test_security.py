@@ -4,10 +4,8 @@ import asyncio
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from tests.conformance.broker.security.every_login import unsigned
 from tests.conformance.brokers import PROPERTIES
 from tests.conformance.official import compare
 from tests.unit.client.certificates import Certified, certified, trust_pkcs12
+from tests.web_server import Asked, Reply, answering
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
@@ -166,31 +165,13 @@ async def test_bearer_tokens(secure: Secure) -> None:
     assert isinstance(caught.value.refusal, SaslAuthenticationFailed)
 
 
-class TokenHandler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        body = json.dumps({"access_token": unsigned("alice", time.time() + 60)}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 async def test_client_credentials(secure: Secure) -> None:
-    server = HTTPServer(("127.0.0.1", 0), TokenHandler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/token"
-    try:
-        endpoint = {"sasl.oauthbearer.token.endpoint.url": url}
+    def reply_to(_: Asked) -> Reply:
+        return Reply(200, json.dumps({"access_token": unsigned("alice", time.time() + 60)}).encode())
+
+    with answering(reply_to) as address:
+        endpoint = {"sasl.oauthbearer.token.endpoint.url": f"{address}/token"}
         await secure.works("SASL", {**bearer('clientId="me" clientSecret="my-secret"'), **endpoint})
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 async def test_sessions_are_renewed(secure: Secure) -> None:

@@ -2,16 +2,14 @@
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import parse_qs
 
 import pytest
 from tests.unit.client.certificates import certified
+from tests.web_server import Asked, Reply, answering
 
 from groupkeeper.client.errors import AuthenticationFailed, ClientError, IllegalArgument
 from groupkeeper.client.security.choice import security_of
@@ -39,51 +37,29 @@ def options(text: str) -> LoginModule:
     return parse_jaas(f"OAuthBearerLoginModule required {text};")
 
 
-class Asked(NamedTuple):
-    authorization: str
-    form: dict[str, list[str]]
-
-
-class TokenServer(HTTPServer):
+class TokenServer:
     """Answers with what the test puts into `answers`, one after the other."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.answers: list[tuple[int, bytes]] = []
         self.asked: list[Asked] = []
+        self.url = ""
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/token"
+    def reply_to(self, asked: Asked) -> Reply:
+        self.asked.append(asked)
+        status, body = self.answers.pop(0)
+        return Reply(status, body, {"Location": self.url} if status == 302 else {})
 
-
-class Handler(BaseHTTPRequestHandler):
-    server: TokenServer
-
-    def do_POST(self) -> None:
-        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.asked.append(Asked(self.headers["Authorization"], parse_qs(form)))
-        status, body = self.server.answers.pop(0)
-        self.send_response(status)
-        if status == 302:
-            self.send_header("Location", self.server.url)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def form(self) -> dict[str, list[str]]:
+        return parse_qs(self.asked[0].body.decode())
 
 
 @pytest.fixture
 def server() -> Iterator[TokenServer]:
     server = TokenServer()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(server.reply_to) as address:
+        server.url = f"{address}/token"
+        yield server
 
 
 def endpoint(server: TokenServer, **properties: str) -> TokenEndpoint:
@@ -100,9 +76,9 @@ async def test_client_credentials(server: TokenServer) -> None:
     token = jwt(exp=time.time() + 100)
     server.answers = [(200, json.dumps({"access_token": token}).encode())]
     assert (await endpoint(server, scope="a b").fetch()).value == token
-    asked = server.asked[0]
-    assert base64.b64decode(asked.authorization.removeprefix("Basic ")).decode() == "me:hush:é"
-    assert asked.form == {"grant_type": ["client_credentials"], "scope": ["a b"]}
+    authorization = server.asked[0].headers["Authorization"]
+    assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == "me:hush:é"
+    assert server.form() == {"grant_type": ["client_credentials"], "scope": ["a b"]}
 
 
 async def test_names_of_the_login_module_and_the_lifetime_of_an_opaque_token(server: TokenServer) -> None:
@@ -111,7 +87,7 @@ async def test_names_of_the_login_module_and_the_lifetime_of_an_opaque_token(ser
     token = await endpoint_of({URL: server.url}, module).fetch()
     assert token.expires_s is not None
     assert 50 < token.expires_s - time.time() < 61
-    assert server.asked[0].form["scope"] == ["x"]
+    assert server.form()["scope"] == ["x"]
 
 
 async def test_a_server_at_fault_is_asked_again(server: TokenServer) -> None:
@@ -151,14 +127,13 @@ async def test_a_server_that_is_away(server: TokenServer) -> None:
 
 async def test_an_https_server_needs_a_certificate(server: TokenServer, tmp_path: Path) -> None:
     certificate = certified("idp", addresses=("127.0.0.1",))
-    server.socket = certificate.context(tmp_path).wrap_socket(server.socket, server_side=True)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
     server.answers = [(200, b'{"access_token": "t"}')]
-    secure = endpoint(server)._replace(url=server.url.replace("http:", "https:"))
-    with pytest.raises(AuthenticationFailed, match="CERTIFICATE_VERIFY_FAILED"):
-        await secure.fetch()
-    trusting = secure._replace(tls={"ssl.truststore.type": "PEM", "ssl.truststore.certificates": certificate.pem})
-    assert (await trusting.fetch()).value == "t"
+    with answering(server.reply_to, certificate.context(tmp_path)) as address:
+        secure = endpoint(server)._replace(url=f"{address}/token")
+        with pytest.raises(AuthenticationFailed, match="CERTIFICATE_VERIFY_FAILED"):
+            await secure.fetch()
+        trusting = secure._replace(tls={"ssl.truststore.type": "PEM", "ssl.truststore.certificates": certificate.pem})
+        assert (await trusting.fetch()).value == "t"
 
 
 def test_a_token_in_a_file(tmp_path: Path) -> None:
