@@ -1,7 +1,9 @@
-"""A request of which a topic or a group is refused reaches the coordinator as it came, but for what is refused."""
+"""A request of which a topic or a group is refused reaches the coordinator as it came, but for what is refused. So does
+the coordinator's answer reach the client.
+"""
 
-from collections.abc import Awaitable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 from tests.broker.held import topic_of
@@ -12,6 +14,8 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.group_host import GroupHost
+from groupkeeper.coordinator import views
+from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import decode, encode
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
@@ -25,24 +29,37 @@ WHOLE_OR_NOT = pytest.mark.parametrize("partitions", [[0], [0, ABSENT]], ids=["a
 _GROUP = ResourceType.GROUP
 GIVEN = {"partition_index", "producer_id", "producer_epoch"}
 """Fields whose 0 is not the default, but the value that the test gives."""
+OUTCOME = {"error_code", "error_message"}
+"""Fields of an answer by which it is another one."""
+
+
+class Passed(NamedTuple):
+    """Requests that have reached coordinators, and their answers, whose fields all have values."""
+
+    requests: list[Any]
+    answers: list[Any]
+
+    def filled(self, answer: Any, version: int) -> Any:
+        fill(answer, version)
+        self.answers.append(decode(type(answer), encode(answer, version), version))
+        return answer
 
 
 @pytest.fixture
-def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The requests that have reached coordinators."""
-    heard: list[Any] = []
+def passed_on(monkeypatch: pytest.MonkeyPatch) -> Passed:
+    passed = Passed([], [])
 
     class Heard(GroupHost):
         def reply(self, group_id: str, request: Message, call: Call) -> Message:
-            heard.append(request)
-            return super().reply(group_id, request, call)
+            passed.requests.append(request)
+            return passed.filled(super().reply(group_id, request, call), call.api_version)
 
-        def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
-            heard.append(request)
-            return super().ask(group_id, request, call)
+        async def ask(self, group_id: str, request: Message, call: Call) -> Message:
+            passed.requests.append(request)
+            return passed.filled(await super().ask(group_id, request, call), call.api_version)
 
     monkeypatch.setattr("groupkeeper.broker.broker.GroupHost", Heard)
-    return heard
+    return passed
 
 
 def newest(request: type[RootMessage]) -> int:
@@ -63,7 +80,7 @@ def fill(request: RootMessage, version: int) -> None:
     for struct in structs(request):
         for number, name in enumerate(struct.__slots__, start=7):
             default = getattr(type(struct)(), name)
-            if getattr(struct, name) == default and name not in GIVEN:
+            if getattr(struct, name) == default and name not in GIVEN | OUTCOME:
                 setattr(struct, name, other(default, number))
                 try:
                     encode(request, version)
@@ -109,16 +126,32 @@ def lost(found: object, expected: object, place: str) -> Iterator[str]:
             yield f"{place} is {found!r}, and was {expected!r}"
 
 
-def check(passed_on: list[Any], expected: Message) -> None:
+def check(passed_on: Passed, expected: Message, answer: Message) -> None:
     name = type(expected).__name__
-    assert list(lost(passed_on, [expected], name)) == [], (
+    assert list(lost(passed_on.requests, [expected], name)) == [], (
         f"fields of {name} are lost in broker/apis: pass on its structs, or whole copies, not new ones of some fields"
     )
+    check_answer(passed_on, answer)
+
+
+def check_answer(passed_on: Passed, answer: Message) -> None:
+    told = [one for each in passed_on.answers for one in structs(each)]
+    found = [*structs(answer)]
+    assert any(isinstance(value, int) and value > 6 for one in told for value in fields_of(one).values())
+    assert [one for one in told if not any(fields_of(one) == fields_of(each) for each in found)] == [], (
+        f"fields of {type(answer).__name__} are lost in broker/apis: answer with the structs that the coordinator gave"
+    )
+
+
+def fields_of(struct: Message) -> dict[str, Any]:
+    """Those that are no arrays."""
+    values = {name: getattr(struct, name) for name in struct.__slots__}
+    return {"": type(struct), **{name: value for name, value in values.items() if not isinstance(value, list)}}
 
 
 @WHOLE_OR_NOT
 @pytest.mark.parametrize("version", [2, 9, newest(m.OffsetCommitRequest)])
-async def test_a_commit(passed_on: list[Any], version: int, partitions: list[int]) -> None:
+async def test_a_commit(passed_on: Passed, version: int, partitions: list[int]) -> None:
     async with Broker() as broker:
         peer = _peer(broker)
         topics = [
@@ -127,13 +160,13 @@ async def test_a_commit(passed_on: list[Any], version: int, partitions: list[int
         ]
         sent = m.OffsetCommitRequest("g", topics=topics)
         fill(sent, version)
-        await peer.ask(sent, version)
-        check(passed_on, arriving(sent, version, broker))
+        answer = await peer.ask(sent, version)
+        check(passed_on, arriving(sent, version, broker), answer)
 
 
 @WHOLE_OR_NOT
 @pytest.mark.parametrize("version", [5, newest(m.TxnOffsetCommitRequest)])
-async def test_a_commit_in_a_transaction(passed_on: list[Any], version: int, partitions: list[int]) -> None:
+async def test_a_commit_in_a_transaction(passed_on: Passed, version: int, partitions: list[int]) -> None:
     async with Broker() as broker:
         peer = _peer(broker)
         producer = await peer.ask(m.InitProducerIdRequest("x", 60_000), 5)
@@ -143,19 +176,19 @@ async def test_a_commit_in_a_transaction(passed_on: list[Any], version: int, par
         ]
         sent = m.TxnOffsetCommitRequest("x", "g", producer.producer_id, producer.producer_epoch, topics=topics)
         fill(sent, version)
-        await peer.ask(sent, version)
-        check(passed_on, arriving(sent, version, broker))
+        answer = await peer.ask(sent, version)
+        check(passed_on, arriving(sent, version, broker), answer)
 
 
 @pytest.mark.parametrize("version", [9, newest(m.OffsetFetchRequest)])
-async def test_a_fetch(passed_on: list[Any], version: int) -> None:
+async def test_a_fetch(passed_on: Passed, version: int) -> None:
     async with Broker() as broker:
         peer = _peer(broker)
         topics = [m.OffsetFetchRequestTopics(*place, [0]) for place in places(broker, is_by_id=version >= 10)]
         sent = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
         fill(sent, version)
-        await peer.ask(sent, version)
-        check(passed_on, arriving(sent, version, broker))
+        answer = await peer.ask(sent, version)
+        check(passed_on, arriving(sent, version, broker), answer)
 
 
 @pytest.mark.parametrize(
@@ -168,14 +201,30 @@ async def test_a_fetch(passed_on: list[Any], version: int) -> None:
         (m.StreamsGroupDescribeRequest, "group_ids"),
     ],
 )
-async def test_a_request_about_groups(passed_on: list[Any], kind: type[RootMessage], array: str) -> None:
+async def test_a_request_about_groups(passed_on: Passed, kind: type[RootMessage], array: str) -> None:
     async with Broker() as broker:
         peer = _peer(broker)
         sent = kind(**{array: ["g", "u"]})
         fill(sent, newest(kind))
-        await peer.ask(sent, newest(kind))
+        answer = await peer.ask(sent, newest(kind))
         setattr(sent, array, ["g"])
-        check(passed_on, sent)
+        check(passed_on, sent, answer)
+
+
+async def test_a_list_of_groups(passed_on: Passed, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_groups = views.list_groups
+
+    def heard(state: StateView, request: m.ListGroupsRequest) -> Any:
+        result = list_groups(state, request)
+        passed_on.filled(result.response, newest(m.ListGroupsRequest))
+        return result
+
+    monkeypatch.setattr(views, "list_groups", heard)
+    async with Broker() as broker:
+        peer = _peer(broker)
+        await peer.commit({("t", 0): 5}, group_id="g")
+        passed_on.answers.clear()
+        check_answer(passed_on, await peer.ask(m.ListGroupsRequest(), newest(m.ListGroupsRequest)))
 
 
 async def test_a_coordinator_that_is_asked_for_one_group_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,16 +23,22 @@ class RequestTopic(Protocol):
     partitions: Sequence[Any]
 
 
-class ResponseTopic(Protocol):
+class HasPartitions(Protocol):
+    """A topic of a response."""
+
+    partitions: Sequence[Any]
+
+
+class ResponseTopic(HasPartitions, Protocol):
     """A topic of an OffsetCommit or TxnOffsetCommit response."""
 
     name: str
     topic_id: bytes
-    partitions: Sequence[Any]
 
 
 Q = TypeVar("Q", bound=RequestTopic)
 R = TypeVar("R", bound=ResponseTopic)
+T = TypeVar("T", bound=HasPartitions)
 
 
 class Refused(Generic[R]):
@@ -48,17 +54,25 @@ class Refused(Generic[R]):
         self.partitions: dict[tuple[str, bytes], list[Any]] = {}
 
     def add(self, topic: RequestTopic | Topic, partitions: Iterable[Any], error: type[KafkaError] | KafkaError) -> None:
-        for one in partitions:
-            self._of(topic).append(self.partition(one.partition_index, error.code))
+        refused = self.partitions.setdefault((topic.name, topic.topic_id), [])
+        refused += [self.partition(one.partition_index, error.code) for one in partitions]
 
     def topics(self, others: Iterable[R] = ()) -> list[R]:
         """The response's topics, in Apache Kafka's order: partitions refused here, then the coordinator's answers."""
-        for topic in others:
-            self._of(topic).extend(topic.partitions)
-        return [self.topic(name, topic_id, partitions) for (name, topic_id), partitions in self.partitions.items()]
+        refused = {place: self.topic(*place, partitions) for place, partitions in self.partitions.items()}
+        return joined(refused, others, lambda topic: (topic.name, topic.topic_id))
 
-    def _of(self, topic: RequestTopic | Topic | R) -> list[Any]:
-        return self.partitions.setdefault((topic.name, topic.topic_id), [])
+
+def joined(refused: dict[Any, T], answered: Iterable[T], place: Callable[[T], Any]) -> list[T]:
+    """The topics that are refused here, then those that the coordinator answers. A topic of both is the coordinator's,
+    with the partitions of both.
+    """
+    for topic in answered:
+        before = refused.get(place(topic))
+        if before is not None:
+            topic.partitions = [*before.partitions, *topic.partitions]
+        refused[place(topic)] = topic
+    return [*refused.values()]
 
 
 def known_topics(

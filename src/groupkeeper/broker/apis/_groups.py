@@ -13,6 +13,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
+from groupkeeper.protocol.framing import response_class
 from groupkeeper.protocol.messages import DeleteGroupsResponse
 from groupkeeper.protocol.primitives import Message, RootMessage
 
@@ -61,9 +62,9 @@ async def ask_each(
     id_of: Callable[[Any], str] = str,
     known: Callable[[Any], Any] | None = None,
     parks: bool = False,
-) -> list[T]:
-    """The coordinators' answers about several groups, in the order of the groups. A group whose coordinator is late, or
-    that the caller may not access, does not affect the others.
+) -> Any:
+    """The coordinators' answer about several groups, in the order of the groups: of several answers the first, with all
+    groups. A group whose coordinator is late, or that the caller may not access, does not affect the others.
 
     Args:
         request: may be modified. name: its array of groups. refused: the answer for a group that the caller may not
@@ -75,8 +76,8 @@ async def ask_each(
         if known is not None:
             setattr(request, name, [known(asked[0])])
         if parks or broker.answers_may_wait:
-            return _about_groups(await broker.groups.ask(group_id, request, call))
-        return _about_groups(broker.groups.reply(group_id, request, call))
+            return await broker.groups.ask(group_id, request, call)
+        return broker.groups.reply(group_id, request, call)
     allowed = [at for at, one in enumerate(asked) if may(broker, call, operation, id_of(one))]
     parts = broker.groups.split_by_shard(allowed, lambda at: id_of(asked[at]))
     asking = []
@@ -84,15 +85,15 @@ async def ask_each(
         part = copy(request)
         setattr(part, name, [asked[at] if known is None else known(asked[at]) for at in places])
         asking.append(broker.groups.ask(id_of(asked[places[0]]), part, call))
-    answers = [_about_groups(one) for one in await all_of(broker, asking)]
+    answers: list[Any] = await all_of(broker, asking)
     if len(allowed) == len(asked) and len(answers) == 1:
         return answers[0]
-    found = dict(zip(chain.from_iterable(parts), chain.from_iterable(answers), strict=True))
-    return [found.get(at) or refused(id_of(one), GroupAuthorizationFailed()) for at, one in enumerate(asked)]
-
-
-def _about_groups(answer: Any) -> list[Any]:
-    return list(answer.results if isinstance(answer, DeleteGroupsResponse) else answer.groups)
+    whole = answers[0] if answers else response_class(request.API_KEY)()
+    array = "results" if isinstance(whole, DeleteGroupsResponse) else "groups"
+    found = dict(zip(chain.from_iterable(parts), chain(*[getattr(one, array) for one in answers]), strict=True))
+    about = [found.get(at) or refused(id_of(one), GroupAuthorizationFailed()) for at, one in enumerate(asked)]
+    setattr(whole, array, about)
+    return whole
 
 
 async def all_of(broker: Broker, answering: Iterable[Awaitable[T]]) -> list[T]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
+from groupkeeper.broker.apis._commits import joined
 from groupkeeper.broker.apis._groups import ask, ask_each, may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -12,13 +13,14 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, KafkaError
 from groupkeeper.protocol.messages import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from groupkeeper.protocol.primitives import RootMessage
 
 
-async def handle_groups(broker: Broker, call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def handle_groups(broker: Broker, call: Call, request: DeleteGroupsRequest) -> RootMessage:
     once = copy(request)
     once.groups_names = list(dict.fromkeys(request.groups_names))
-    results = await ask_each(broker, call, Operation.DELETE, once, "groups_names", _refused, parks=True)
-    return DeleteGroupsResponse(results=results)
+    response: RootMessage = await ask_each(broker, call, Operation.DELETE, once, "groups_names", _refused, parks=True)
+    return response
 
 
 def refuse_groups(call: Call, request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
@@ -56,10 +58,8 @@ async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequ
     assert isinstance(response, m.OffsetDeleteResponse)
     if response.error_code:
         return response
-    for answer in response.topics:
-        answers.setdefault(answer.name, []).extend(answer.partitions)
-    response = copy(response)
-    response.topics = [m.OffsetDeleteResponseTopic(name, partitions) for name, partitions in answers.items()]
+    refused_topics = {name: m.OffsetDeleteResponseTopic(name, partitions) for name, partitions in answers.items()}
+    response.topics = joined(refused_topics, response.topics, lambda topic: topic.name)
     return response
 
 

@@ -30,14 +30,16 @@ from groupkeeper.protocol.primitives import RootMessage
 _MESSAGES_SINCE = 6
 
 
-async def handle_classic(broker: Broker, call: Call, request: m.DescribeGroupsRequest) -> m.DescribeGroupsResponse:
-    groups = await ask_each(broker, call, Operation.DESCRIBE, request, "groups", describe_failure)
-    for group in groups:
+async def handle_classic(broker: Broker, call: Call, request: m.DescribeGroupsRequest) -> RootMessage:
+    response: m.DescribeGroupsResponse = await ask_each(
+        broker, call, Operation.DESCRIBE, request, "groups", describe_failure
+    )
+    for group in response.groups:
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
         if call.api_version < _MESSAGES_SINCE:
             group.error_message = None
-    return m.DescribeGroupsResponse(groups=groups)
+    return response
 
 
 def refuse_classic(call: Call, request: m.DescribeGroupsRequest, error: KafkaError) -> m.DescribeGroupsResponse:
@@ -65,15 +67,15 @@ async def handle_epochs(broker: Broker, call: Call, request: Any) -> RootMessage
     if trouble is not None:
         return refuse_epochs(call, request, trouble)
     refused = partial(failure_of, api.group)
-    groups = await ask_each(broker, call, Operation.DESCRIBE, request, "group_ids", refused)
-    for at, group in enumerate(groups):
+    response = await ask_each(broker, call, Operation.DESCRIBE, request, "group_ids", refused)
+    for at, group in enumerate(response.groups):
         if group.error_code:
             continue
         if not all(may_topic(broker, call, Operation.DESCRIBE, topic) for topic in api.topics(group)):
-            groups[at] = refused(group.group_id, errors.TopicAuthorizationFailed(_HIDDEN_TOPICS))
+            response.groups[at] = refused(group.group_id, errors.TopicAuthorizationFailed(_HIDDEN_TOPICS))
         elif request.include_authorized_operations:
             group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
-    return api.response(groups=groups)
+    return response  # type: ignore[no-any-return]
 
 
 def refuse_epochs(call: Call, request: Any, error: KafkaError) -> RootMessage:

@@ -21,7 +21,7 @@ _TURN = 100
 
 
 async def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
-    groups: list[ListedGroup] = []
+    whole, groups = ListGroupsResponse(), list[ListedGroup]()
     known = await _known_filters(request)
     for shard in broker.groups.shards_on(call.node):
         response = await shard.ask(known, call.api_version)
@@ -30,11 +30,13 @@ async def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> List
             return response
         # Any other error means that the partition isn't led here, so its groups are listed elsewhere.
         groups.extend(response.groups)
+        whole = whole if response.error_code else response
         if len(response.groups) > _TURN:
             await sleep(0)
     if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         groups = [group for group in groups if may(broker, call, Operation.DESCRIBE, group.group_id)]
-    return ListGroupsResponse(groups=groups)
+    whole.groups = groups
+    return whole
 
 
 async def _known_filters(request: ListGroupsRequest) -> ListGroupsRequest:

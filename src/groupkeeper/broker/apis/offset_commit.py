@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import Message, RootMessage
 
 _TOPIC_IDS_SINCE: Final = 10
 _READ: Final = Operation.READ
@@ -42,16 +42,19 @@ def reply(broker: Broker, call: Call, request: OffsetCommitRequest) -> RootMessa
     request.topics = accepted
     if broker.answers_may_wait:
         return _replicated(broker, call, request, refused)
-    response = broker.groups.reply(request.group_id, request, call)
-    assert isinstance(response, OffsetCommitResponse)
-    # Return the coordinator's answer unchanged, repeated topics included, unless partitions were refused.
-    return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused.partitions else response
+    return _with_refused(broker.groups.reply(request.group_id, request, call), refused)
 
 
 async def _replicated(broker: Broker, call: Call, request: OffsetCommitRequest, refused: Refused[Any]) -> RootMessage:
-    response = await broker.groups.ask(request.group_id, request, call)
+    return _with_refused(await broker.groups.ask(request.group_id, request, call), refused)
+
+
+def _with_refused(response: Message, refused: Refused[Any]) -> RootMessage:
+    """The coordinator's answer is unchanged, repeated topics included, unless partitions were refused."""
     assert isinstance(response, OffsetCommitResponse)
-    return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused.partitions else response
+    if refused.partitions:
+        response.topics = refused.topics(response.topics)
+    return response
 
 
 def refuse(call: Call, request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:

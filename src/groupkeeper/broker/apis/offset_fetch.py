@@ -51,15 +51,17 @@ async def _answer(broker: Broker, call: Call, request: OffsetFetchRequest) -> Ro
         visible.topics, hidden[id(group)] = _sort_topics(broker, call, group.topics)
         return visible
 
-    answers = await ask_each(broker, call, Operation.DESCRIBE, request, "groups", _refused, id_of=_ID, known=known)
-    for group, answer in zip(groups, answers, strict=True):  # a repeated group has two answers
+    response: OffsetFetchResponse = await ask_each(
+        broker, call, Operation.DESCRIBE, request, "groups", _refused, id_of=_ID, known=known
+    )
+    for group, answer in zip(groups, response.groups, strict=True):  # a repeated group has two answers
         if answer.error_code:
             continue
         if group.topics is None:
             answer.topics = _visible_topics(broker, call, answer.topics)
         elif others := hidden.get(id(group)):
             answer.topics = [*answer.topics, *others]
-    return _response(request, call.api_version, answers)
+    return _response(request, call.api_version, response)
 
 
 def name_all(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage | None:
@@ -90,7 +92,9 @@ def _named(broker: Broker, call: Call, group: OffsetFetchRequestGroup) -> Offset
 
 def refuse(call: Call, request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
     groups = _groups(request, call.api_version)
-    return _response(request, call.api_version, [_refused(group.group_id, error) for group in groups])
+    return _response(
+        request, call.api_version, OffsetFetchResponse(groups=[_refused(group.group_id, error) for group in groups])
+    )
 
 
 def _groups(request: OffsetFetchRequest, version: int) -> Sequence[OffsetFetchRequestGroup]:
@@ -147,19 +151,18 @@ def _visible_topics(
             continue
         found = broker.topics.get(topic.name)
         if found is not None:
-            visible.append(OffsetFetchResponseTopics(topic.name, found.topic_id, topic.partitions))
+            topic.topic_id = found.topic_id
+            visible.append(topic)
     return visible
 
 
 # --- versions
 
 
-def _response(
-    request: OffsetFetchRequest, version: int, answers: list[OffsetFetchResponseGroup]
-) -> OffsetFetchResponse:
+def _response(request: OffsetFetchRequest, version: int, response: OffsetFetchResponse) -> OffsetFetchResponse:
     if version >= _SEVERAL_GROUPS_SINCE:
-        return OffsetFetchResponse(groups=answers)
-    (answer,) = answers
+        return response
+    (answer,) = response.groups
     if version >= _GROUP_ERROR_SINCE or not answer.error_code:
         return OffsetFetchResponse(
             topics=[OffsetFetchResponseTopic(one.name, _old_partitions(one)) for one in answer.topics],

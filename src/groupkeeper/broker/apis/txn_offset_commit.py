@@ -43,8 +43,9 @@ async def _answer(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
         return m.TxnOffsetCommitResponse(topics=refused.topics())
     allowed_request = copy(request)
     allowed_request.topics = accepted
-    others = (await _commit(broker, call, allowed_request)).topics
-    return m.TxnOffsetCommitResponse(topics=refused.topics(others))
+    response = await _commit(broker, call, allowed_request)
+    response.topics = refused.topics(response.topics)
+    return response
 
 
 def refuse(call: Call, request: m.TxnOffsetCommitRequest, error: errors.KafkaError) -> m.TxnOffsetCommitResponse:
