@@ -23,7 +23,7 @@ class BadTopicArgument(OperationRefused):
 
 
 class PartitionsMissing(OperationRefused):
-    """Partitions that don't exist, in the order asked for."""
+    """Partitions that don't exist, in the requested order."""
 
     def __init__(self, partitions: Sequence[TopicPartition]) -> None:
         names = ",".join(map(str, partitions))
@@ -55,7 +55,7 @@ class StateElsewhere(OperationRefused):
 
 
 class PartitionsLeaderless(OperationRefused):
-    """Partitions without a leader, in the order asked for."""
+    """Partitions without a leader, in the requested order."""
 
     def __init__(self, partitions: Sequence[TopicPartition]) -> None:
         names = ",".join(map(str, partitions))

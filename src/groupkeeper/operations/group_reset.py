@@ -28,7 +28,7 @@ class EntryFinding(Enum):
     NO_PARTITION = "partition does not exist"
     NOT_CONSUMED = "topic is not consumed by the group"
     OUT_OF_RANGE = "offset is out of range"
-    UNKNOWN = "cannot be looked at"
+    UNKNOWN = "state unknown"
 
 
 class PlanEntry(NamedTuple):
@@ -46,7 +46,7 @@ class PlanEntry(NamedTuple):
     applied: int | None
     """The offset that executing commits; None: nothing."""
     failure: Failure | None = None
-    """Why it cannot be looked at; None: it can."""
+    """Why its state is unknown; None: it is known."""
 
 
 class ResetReport(NamedTuple):
@@ -59,7 +59,7 @@ class ResetReport(NamedTuple):
 
     @property
     def failures(self) -> list[PlanEntry]:
-        """The entries that cannot be looked at."""
+        """The entries of unknown state."""
         return [entry for entry in self.entries if entry.failure is not None]
 
 
@@ -72,7 +72,7 @@ class Generated(NamedTuple):
 
 
 class TopicMissing(ClientError):
-    """A topic that was asked for cannot be described; the text names it."""
+    """A requested topic cannot be described; the text names it."""
 
 
 async def generate(admin: Admin, group_id: str, topics: Sequence[str] | None, timestamp_ms: int | None) -> Generated:
@@ -169,13 +169,11 @@ async def _selected(
         if failure is None:
             places += described.done[topic].topic_partitions
         elif topics is None and isinstance(failure, UnknownTopicOrPartition | InvalidTopicException):
-            warnings.append(f"topic {topic} does not exist any more; it is left out of the plan")
+            warnings.append(f"topic {topic} no longer exists; it is left out of the plan")
         else:
             raise TopicMissing(_unusable(topic, failure)) from failure
     gone = [tp for tp in groups.committed[group_id] if tp.topic in described.done and tp not in set(places)]
-    warnings += [
-        f"{place}: the partition does not exist any more; it is left out of the plan" for place in sorted(gone)
-    ]
+    warnings += [f"{place}: the partition no longer exists; it is left out of the plan" for place in sorted(gone)]
     return places
 
 

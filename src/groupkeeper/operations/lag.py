@@ -186,7 +186,7 @@ async def describe_lag(
 async def lag_at_an_instant(
     admin: Admin, group_ids: Sequence[str], *, topics: Matching | None = None, to_last_stable: bool = False
 ) -> tuple[int, GroupsLag]:
-    """All the groups, and the time in ms at which the ends of all their logs were asked for, after everything else.
+    """All the groups, and the time in ms of the request for the ends of all their logs, which comes last.
 
     Records acknowledged by then are before those ends, so that no lag is too low.
 
@@ -382,7 +382,7 @@ class _Logs:
 def sorted_rows(
     group_id: str, group: AnyGroup | None, commits: Commits, logs: _Logs, refused: Mapping[TopicPartition, Failure]
 ) -> list[PartitionLag]:
-    """The rows of one group by topic and partition. `refused`: why what is committed isn't known."""
+    """The rows of one group by topic and partition. `refused`: why its committed offsets aren't known."""
     member_by_partition: dict[TopicPartition, AnyMember | None] = {}
     for member in group.members if group else ():
         for partition in member.assignment:

@@ -1,6 +1,4 @@
-"""Problems in words for people, and by names for programs, with the missing ACL when a broker refuses (Kafka's
-authorization table).
-"""
+"""Errors as messages and as names, with the missing ACL when a broker refuses (Kafka's authorization table)."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ def missing_acl(
 
 
 class Problem(NamedTuple):
-    """A problem, and what it concerns."""
+    """A problem, and its subject."""
 
     error: str
     """The error's name in capitals."""
@@ -76,7 +74,7 @@ class Problem(NamedTuple):
     """Its name, with several clusters; else None."""
 
 
-_OF_A_CONTROLLER = "a KRaft controller answers there, which serves no clients: name the address of a broker"
+_OF_A_CONTROLLER = "this is the address of a KRaft controller, which serves no clients: give a broker's address"
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 

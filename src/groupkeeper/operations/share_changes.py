@@ -31,7 +31,7 @@ Offsets = Batch[TopicPartition, OffsetAndMetadata | None]
 
 
 def is_of_share_groups(journal: ChangeJournal, recorded: Recorded) -> bool:
-    """Whether a change, or what it takes back, is one of share groups. Raises JournalUnreadable."""
+    """Whether a change, or the one that it undoes, is one of share groups. Raises JournalUnreadable."""
     head = recorded.head
     while head.undoes is not None:
         earlier = journal.load(head.undoes)

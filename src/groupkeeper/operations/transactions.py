@@ -283,8 +283,8 @@ def _doubt(one: OpenTransaction, silent: Sequence[Failure], now_ms: int) -> str:
         "that you may not describe"
     )  # fmt: skip
     return (
-        f"{why}. To be sure, list transactions as a principal with DESCRIBE on all transactional ids: one that all "
-        "coordinators replied about and none shows hangs, and --force aborts it"
+        f"{why}. To be sure, list transactions as a principal with DESCRIBE on all transactional ids. If all "
+        "coordinators reply and none reports it, it hangs: abort it with --force"
     )
 
 

@@ -49,7 +49,7 @@ class WatchedChange(NamedTuple):
     before: str | int | bool | Partitions | None
     """None: it didn't exist."""
     after: str | int | bool | Partitions | None
-    """None: it doesn't exist any more. Of a problem, this is its text."""
+    """None: it no longer exists. Of a problem, this is its text."""
     member: MemberDescription | None = None
     """The member concerned, as it is now or was last; None: the change is of the group."""
     is_initial: bool = False

@@ -203,14 +203,14 @@ def reason(facts: Facts, status: Status) -> str:
         return f"{counted(facts.lost or 0, 'record')} removed before the group read them"
     if status is Status.ABANDONED:
         if facts.is_read is False:
-            return "no member of the group reads this topic any more"
+            return "no member of the group reads this topic"
         return f"the group has had neither members nor commits for {duration(facts.idle_ms)}"
     if status is Status.UNKNOWN:
         return _reason_unknown(facts)
     if not facts.lag:
         return "nothing to read"
     if facts.is_waiting is False:
-        return "no record waits: what is left are markers of transactions, aborted or removed records"
+        return "no record waits: the lag is markers of transactions, aborted or removed records"
     return f"the next record has waited for {duration(facts.waits_ms)}{_and(facts, status)}"
 
 

@@ -1,4 +1,4 @@
-"""Numbers, times and amounts in words for people. An em dash stands for what is not known."""
+"""Numbers, times and amounts in words for people. An em dash stands for an unknown value."""
 
 from __future__ import annotations
 

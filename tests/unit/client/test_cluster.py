@@ -319,4 +319,6 @@ async def test_a_controller_is_told_from_a_broker() -> None:
     assert isinstance(caught.value.__cause__, NotABroker)
     problem = problem_of(caught.value)
     assert problem.error == "NOT_A_BROKER"
-    assert problem.message == "a KRaft controller answers there, which serves no clients: name the address of a broker"
+    assert problem.message == (
+        "this is the address of a KRaft controller, which serves no clients: give a broker's address"
+    )

@@ -83,7 +83,7 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
     standing = (
         "Members are connected, but records stay unread or are lost 1 stopped since 21:40 UTC settlement prod t-0: "
         "offset 40 does not move, and 60 records wait; it is the only partition of the group: restart its "
-        "program, or look at what it does. members 1 records to read 60 trend — time lag 33 min may be "
+        "program, or see what it does. members 1 records to read 60 trend — time lag 33 min may be "
         f"removed — look closer: groupkeeper groups why {where} settlement"
     )
     behind = (

@@ -179,7 +179,7 @@ def test_a_member_that_hangs_is_told_once_and_no_record_is_skipped() -> None:
 
     all_of_it = why(0, 1, 2)
     assert all_of_it.count("does not move") == 1
-    assert "all 3 partitions of this member stand still: restart the member, or look at what it does" in all_of_it
+    assert "all 3 partitions of this member stand still: restart the member, or see what it does" in all_of_it
     assert "groupkeeper groups members" in all_of_it
     assert "2 of 3 of this member stand still" in why(0, 1)
     assert "it is the only partition of this member" in why(3)

@@ -42,10 +42,10 @@ _TEXTS = {
     Cause.NO_LEADER: "no broker leads the partition: its brokers are down, or were removed",
     Cause.NO_RIGHTS: "you may not describe the topic; brokers do not tell whether the group's user may read it",
     Cause.UNASSIGNED: "{waits}, and no member is assigned the partition",
-    Cause.OUT_OF_RANGE: "offset {offset} is not in the log, {start} to {end}: auto.offset.reset decides what is next",
+    Cause.OUT_OF_RANGE: "offset {offset} is not in the log, {start} to {end}: auto.offset.reset decides what follows",
     Cause.NEVER_COMMITTED: "nothing is committed, and the log has {waiting}",
     Cause.STUCK: "offset {offset} does not move, and {waits}",
-    Cause.UNREAD: "{waits}, and no member reads the topic any more",
+    Cause.UNREAD: "{waits}, and no member reads the topic",
 }
 _WORDS = {
     Cause.UNASSIGNED: ("groups", "members"),
@@ -214,7 +214,7 @@ def _hung(stuck: Sequence[PartitionLag], known: GroupAtInstant, *, moves: bool) 
         of, whom = ("of the group", "its program") if member is None else ("of this member", "the member")
         many = f"all {count} partitions {of}" if len(own) == count else f"{len(own)} of {count} {of}"
         many = f"it is the only partition {of}" if count == 1 else f"{many} stand still"
-        found[member] = f"{many}: restart {whom}, or look at what it does"
+        found[member] = f"{many}: restart {whom}, or see what it does"
     return found
 
 

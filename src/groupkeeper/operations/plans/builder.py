@@ -63,7 +63,7 @@ ALL_COMMITTED = PlanTopics(matches=lambda place: True)
 
 
 class Made(NamedTuple):
-    """A plan, troubles of what is not part of it, and remarks for people. `absent`: groups that don't exist."""
+    """A plan, the troubles of parts left out of it, and remarks for people. `absent`: groups that don't exist."""
 
     plan: Plan
     troubles: tuple[PlanTrouble, ...] = ()
@@ -125,7 +125,7 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
     timed, remarks = await with_times(admin, plan)
     hidden = [HIDDEN] if maker.empty and await hides_topics(admin) else []
-    what = "no committed offsets that " + "may be seen and " * len(hidden) + "were asked for"
+    what = "no committed offsets to reset" + " that you may see" * len(hidden)
     empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
     remarks = [*empty, *maker.remarks, *maker.doubts, *groups.remarks(group.group_id for group in plans), *remarks]
     return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
@@ -198,7 +198,7 @@ class _Selection:
 
 
 class _Maker:
-    """Makes the plans of groups from what is known, and keeps troubles and remarks."""
+    """Makes the plans of groups from known facts, and keeps troubles and remarks."""
 
     def __init__(
         self, request: Request, groups: FoundGroups, logs: Logs, found: Mapping[TopicPartition, Since]
@@ -292,11 +292,11 @@ def aim(scenario: reset.Scenario) -> str:
         case reset.ToTime(timestamp_ms):
             return f"the first record from {utc_text(timestamp_ms)} on"
         case reset.ToOffset():
-            return "the offset asked for"
+            return "the requested offset"
         case reset.ToPlan():
             return "the offset in the file"
         case reset.ShiftBy(records):
-            return f"{abs(records)} {'on' if records >= 0 else 'back'} from the committed offset"
+            return f"{abs(records)} {'after' if records >= 0 else 'before'} the committed offset"
 
 
 def because(note: Note) -> str:

@@ -165,6 +165,6 @@ def _end_of(marker: ListedOffset) -> str:
 
 def _contradiction(time_ms: int) -> Failure:
     return TimeUnknown(
-        f"the broker finds no record from {utc_text(time_ms)} on, but the log may have one, which is not near its "
-        "start: name the offset itself (--to-offset)"
+        f"the broker finds no record at or after {utc_text(time_ms)}, but the log may have one far behind its start: "
+        "name the offset with --to-offset"
     )

@@ -22,7 +22,7 @@ async def make_deletion(
 ) -> Made:
     """The plan that deletes offsets of groups. Nothing is changed; the groups may be active, the topics be gone.
 
-    What is named and has no committed offset is a trouble. Raises what makes all of them fail.
+    A named partition without a committed offset is a trouble. Raises the failure if all groups fail.
     """
     groups = await look_at_groups(admin, list(group_ids))
     troubles = groups.troubles
@@ -31,7 +31,7 @@ async def make_deletion(
         if group_id in groups.failed:
             continue
         troubles += (PlanTrouble(group_id, place, nothing(place)) for place in lacking(topics, committed))
-        changes = {tp: Change(committed[tp], None, why="asked for") for tp in sorted(chosen(topics, committed))}
+        changes = {tp: Change(committed[tp], None, why="requested") for tp in sorted(chosen(topics, committed))}
         if changes:
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
     places = dict.fromkeys(tp for plan in plans for tp in plan.changes)

@@ -171,7 +171,7 @@ class Plan(NamedTuple):
     command: tuple[str, ...] = ()
     """How it was made, without secrets."""
     topics: Mapping[str, PlannedTopic] = {}
-    """What is known of its topics, by name."""
+    """Known facts of its topics, by name."""
     undoes: str | None = None
     """The id of the change in the journal that this takes back; None for all others."""
     principal: str = ""

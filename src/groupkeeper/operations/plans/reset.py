@@ -46,7 +46,7 @@ class ToLatest(NamedTuple):
 class ToCurrent(NamedTuple):
     """The committed offset, or the log end where there is none.
 
-    `clamp`: a committed offset that the log doesn't hold (any more) becomes the nearer end.
+    `clamp`: a committed offset outside of the log becomes the nearer end.
     """
 
     clamp: bool = True

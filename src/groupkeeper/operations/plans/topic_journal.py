@@ -367,7 +367,7 @@ def _end_of(batches: bytes) -> int | None:
 
 def split(address: str) -> tuple[str, str]:
     """The servers or the context, and the topic, of `kafka://HOST:PORT,.../TOPIC` or `kafka://CONTEXT/TOPIC`; ""
-    for what is missing.
+    for a missing part.
     """
     where, _, topic = address.removeprefix(SCHEME).partition("/")
     return where, topic

@@ -27,7 +27,7 @@ class StartOffset(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """Starting offsets by partition, in order. `gone`: requested partitions that don't exist (any more)."""
+    """Starting offsets by partition, in order. `gone`: requested partitions that don't exist."""
 
     done: Mapping[TopicPartition, StartOffset]
     gone: tuple[TopicPartition, ...]

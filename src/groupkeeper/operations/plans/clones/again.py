@@ -1,4 +1,4 @@
-"""Looks after known places for further copies of records that groups have read: a copier may begin again."""
+"""Searches behind known places for second copies of records that groups have read: a restarted copier makes them."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ async def _find_places(
 
 
 class _CloneMaker:
-    """Makes the plans of groups from what is known, and keeps troubles and remarks."""
+    """Makes the plans of groups from known facts, and keeps troubles and remarks."""
 
     def __init__(self, wanted: CloneRequest, groups: FoundGroups, targets: FoundGroups) -> None:
         self._names: dict[str, str] = {}
@@ -350,7 +350,7 @@ def _remarks(groups: FoundGroups, group_ids: Iterable[str], source: Source, *, h
     active = [group_id for group_id in group_ids if groups.state(group_id) not in INACTIVE]
     if active:
         have = "has" if len(active) == 1 else "have"
-        remarks.append(f"{_several(active)} {have} members: what they commit from now on is not in the plan")
+        remarks.append(f"{_several(active)} {have} members: their next commits are not in the plan")
     return remarks
 
 

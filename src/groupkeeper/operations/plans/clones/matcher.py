@@ -14,10 +14,10 @@ from typing import NamedTuple
 from groupkeeper.operations.plans.log_walk import Kept
 
 _PLENTY = 48
-"""This many equal records in a row identify a place, even if each of them is elsewhere, too."""
+"""Equal consecutive records that identify a place even if each occurs elsewhere."""
 
 _FEW = 3
-"""This few equal records at the edge of what was read may be a coincidence."""
+"""Up to this many equal records at the edge of the range may be a coincidence."""
 
 ENOUGH = 8
 """The number of different records that must be equal before times are left out of the comparison."""
@@ -119,7 +119,7 @@ def _in_one_run(stretch: _Stretch) -> Match | None:
     if at < len(here):
         places = [place for place, key in enumerate(there) if key == here[at]]
         if target.is_to_end and at and there and there[-1] == here[at - 1]:
-            places.append(len(there))  # what is to be read next is not there yet
+            places.append(len(there))  # the next record is not there yet
     else:
         places = [place + 1 for place, key in enumerate(there) if at and key == here[at - 1]]
     rare = {key for key, count in Counter(here).items() if count == 1}

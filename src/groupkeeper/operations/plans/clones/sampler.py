@@ -51,7 +51,7 @@ class _PartitionState:
     end: Pair | None = None
     """The target's last record, and its original."""
     has_end: bool = False
-    """Whether `end` was looked for."""
+    """Whether a search for `end` was made."""
     seen: tuple[Seen, Seen] | None = None
     """The unique records of the source and of the target."""
     unique_places: tuple[Pair, ...] = ()
@@ -106,7 +106,7 @@ class Sampler:
         return () if tp not in self._learned else self._learned[tp].unique_places
 
     def has_older_copies(self, tp: TopicPartition) -> bool:
-        """Whether the source's times lead too far, as the target has older copies of the same records."""
+        """Whether the target has copies with older timestamps, so that lookups by timestamp land too late."""
         return tp in self._learned and self._learned[tp].has_older_copies
 
     def _unique_places(self, tp: TopicPartition) -> tuple[Pair, ...]:

@@ -393,7 +393,7 @@ class _PlaceFinder:
             if at not in first or not is_copied(ways[at].pair, first[at], trace):
                 continue  # compaction removed it, or it is the copy of another log
             if is_exactly_once(ways[at].pair, trace):
-                ways[at] = ways[at]._replace(again=None)  # what is more there are markers
+                ways[at] = ways[at]._replace(again=None)  # the other offsets there are markers
             looked = Looked(first[at], sources[at], trace, behind.get(at))
             one = by_sync(ways[at], offsets[at], looked)
             if isinstance(one, Match):
@@ -485,11 +485,11 @@ class _PlaceFinder:
         }
         for at, one in (await self._matched(offsets, sources, guesses)).items():
             at_most = found[at].replays or 0
-            if at_most > self._searched:  # what is behind was not looked at: the same records may be there, too
+            if at_most > self._searched:  # the rest was not searched: the same records may be there, too
                 why = f"{one.why}, in the {self._searched:,} that were compared"
                 one = one._replace(replays=max(one.replays, at_most), why=why)
             result = self._result_of(at, one, sources[at], offsets[at])
-            is_further = result.offset >= found[at].offset  # times alone do not tell what is there twice
+            is_further = result.offset >= found[at].offset  # times alone do not tell which records are there twice
             skips = one.unread is not None and one.unread < found[at].offset  # nor that copies are in another order
             if one.is_exact or is_further or skips or (found[at].replays or 0) >= one.replays:
                 found[at] = result

@@ -71,11 +71,11 @@ class TranslationFacts(NamedTuple):
     is_append_time: bool = False
     """Whether the target stamps records when they arrive."""
     counterpart: ListedOffset = NOTHING_THERE
-    """What a lookup in the source by the time of the target's record finds, if it isn't the time looked for."""
+    """The source's first record from the timestamp of `there` on, where that is not the timestamp of `here`."""
     last: ListedOffset | None = None
     """The same for the target's last record, where no record there is late enough; None: unknown."""
     keeps_times: bool = True
-    """Whether the target's last record has the time of one of the source's; else no time tells what is there."""
+    """Whether the target's last record has a timestamp of the source; otherwise timestamps prove nothing."""
     leaves_out: bool = False
     """Whether aborted records before `record` were left out, as by consumers of committed records."""
     source_part: LogPart | None = None
@@ -212,7 +212,7 @@ def _after_the_last(facts: TranslationFacts) -> Translated:
     replays = _missing(facts) + (_count(facts.source_part, after, end).most if after >= 0 else 0)
     aborts = facts.source_part is None or any(one.is_aborted for one in facts.source_part.records)
     if later.offset >= 0 and (facts.here.at.timestamp != facts.there.at.timestamp or aborts):
-        # What it leads to may be older than all that the source has, or the copy of an aborted record among these.
+        # The record found may be older than all of the source, or the copy of an aborted record among these.
         replays += facts.target.latest - later.offset
     if later.offset < 0:
         why = f"all is read: the end of the log; {_again(replays) if replays else 'exact'}"
