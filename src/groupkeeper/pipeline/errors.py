@@ -50,7 +50,7 @@ def first_line(error: Exception) -> str:
     trace = getattr(error, "_stackTrace", None) or str(error)
     if not_run := _NOT_RUN.search(trace):
         program, reason = not_run.groups()
-        return f"Spark's workers cannot run {program} ({reason}): set PYSPARK_PYTHON to a Python that is there"
+        return f"Spark's workers cannot run {program} ({reason}): set PYSPARK_PYTHON to a Python that the workers have"
     if found := _OTHER_PYTHON.search(trace):
         worker, driver = found.groups()
         return f"Spark's workers run Python {worker} and this is {driver}: set PYSPARK_PYTHON to a Python {driver}"

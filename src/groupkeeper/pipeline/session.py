@@ -359,7 +359,7 @@ def _look_for(what: str, option: str, places: Sequence[str]) -> None:
     for place in places:
         host, _, port = place.rpartition(":")
         if not host or not port.isdecimal():
-            return  # Spark reports what is wrong with it
+            return  # Spark reports the mistake in it
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
         except (OSError, OverflowError) as error:
@@ -367,7 +367,7 @@ def _look_for(what: str, option: str, places: Sequence[str]) -> None:
         else:
             return
     reasons = "; ".join(f"{place}: {reason}" for place, reason in refused.items())
-    raise SourceError(f"no {what} is there ({reasons}): start it, or give its address with {option}")
+    raise SourceError(f"no {what} answers ({reasons}): start it, or give its address with {option}")
 
 
 def _reason(error: Exception, log: str) -> str:

@@ -105,7 +105,7 @@ def test_rows_of_an_owner_are_gone_from_every_file_and_no_other(
     checks, problems = check_directory(str(tables), parse_options({**made[1], "rows": "decoded"}))
     assert (problems, results(checks, wanted="failed"), results(checks, wanted="unknown")) == ([], {}, {})
     gaps = results(checks)[None, "gaps"].detail
-    assert f"{counted['commits'] + counted['group_records']} that were taken out by" in gaps
+    assert f"{counted['commits'] + counted['group_records']} that 'groupkeeper pipeline forget' removed" in gaps
     for from_start in (False, True):
         assert not snapshot(spark, made[1], str(tables), from_start=from_start).problems
         assert not [name for _, name in found_in(tables, ("zq-a-first",)) if name]

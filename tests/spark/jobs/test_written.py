@@ -129,7 +129,7 @@ def test_rows_of_a_ledger_that_is_gone_stay(spark: SparkSession, tmp_path: Path)
     files = sorted((tmp_path / COMMITS.name).iterdir())
     for entry in (tmp_path / "_groupkeeper" / "ledger").iterdir():
         entry.unlink()
-    with pytest.raises(SourceError, match="which no run has listed"), open_output(spark, str(tmp_path)):
+    with pytest.raises(SourceError, match="which no ledger lists"), open_output(spark, str(tmp_path)):
         pass
     assert sorted((tmp_path / COMMITS.name).iterdir()) == files
 

@@ -28,8 +28,8 @@ def test_workers_without_that_python() -> None:
     for told in ("error=2, No such file or directory", "Exec failed, error: 2 (No such file or directory) "):
         error = Exception(f'Lost task 0.0: java.io.IOException: Cannot run program "/no/python": {told}\n\tat x')
         assert first_line(error) == (
-            "Spark's workers cannot run /no/python (No such file or directory): set PYSPARK_PYTHON to a Python that is "
-            "there"
+            "Spark's workers cannot run /no/python (No such file or directory): set PYSPARK_PYTHON to a Python that "
+            "the workers have"
         )
 
 

@@ -29,8 +29,8 @@ _LONGEST_PAUSE_S = 60.0
 
 
 class _SameThreadExecutor(ThreadPoolExecutor):
-    """Looks up addresses in the calling thread: no threads can be started any more while the program exits, which is
-    when the last progress is committed.
+    """Looks up addresses in the calling thread: no thread can start while the program exits, which is when
+    the last progress is committed.
     """
 
     def submit(self, call: Callable[..., Any], /, *given: Any, **more: Any) -> Future[Any]:
@@ -205,7 +205,7 @@ class Committer:
         own = of_cluster(source, names)
         if own is None and source:
             why = other_clusters(source, names)
-            self._note(group_id, f"{why}: say what it is called there, as CommitsToKafka(…, cluster=NAME)")
+            self._note(group_id, f"{why}: give its name there, as CommitsToKafka(…, cluster=NAME)")
         if any(place.topic == OFFSETS_TOPIC for place in own or ()):
             self._note(
                 group_id,

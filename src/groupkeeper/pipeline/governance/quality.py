@@ -219,13 +219,13 @@ def _compared_with(
         for each in ranges
         if each.partition in own and each.start > own[each.partition].first
     )
-    text = f"the log has {len(log)} records up to where the history goes, all are there"
+    text = f"all {len(log)} records of the log up to the end of the history are in the tables"
     if len(lost):
-        text += f" but {len(lost)} that were taken out by 'groupkeeper pipeline forget'"
+        text += f" but {len(lost)} that 'groupkeeper pipeline forget' removed"
     if before:
         return Check(name, None, "gaps", UNKNOWN, before, f"{text}; {before} offsets lie before the log's begin now")
     missing -= len(lost)
-    explained = f"; {missing} offsets have none there either: compacted, or of aborted transactions" if missing else ""
+    explained = f"; {missing} offsets have no record in the log: compacted or aborted" if missing else ""
     return Check(name, None, "gaps", OK, 0, f"{text}{explained}")
 
 

@@ -60,7 +60,7 @@ def as_of(
         has_metadata = (output.ledger.privacy or {}).get("metadata", KEEP) == KEEP
         if wants is not None:
             if not has_metadata:
-                run.note("the tables do not keep the metadata of commits (--privacy): what is planned has none")
+                run.note("the tables do not keep the metadata of commits (--privacy): the plans have none")
             rows = output.read(OFFSETS_AS_OF).select("cluster", *OffsetThen._fields)
             for cluster, *row in rows.toLocalIterator():  # of a fleet, most may not be wanted
                 then = OffsetThen(*row)

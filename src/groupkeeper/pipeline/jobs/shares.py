@@ -138,8 +138,8 @@ def rows_of_share(rows: pa.Table, share: int, shares: int) -> pa.Table:
 
 
 def _share_of(group_ids: pa.Array, shares: int) -> Array:
-    """The share of each row, by its group's id alone: a change in a journal may lack the cluster, and is looked for in
-    all of them. Rows without a group are in the share of the group ''.
+    """The share of each row, by its group's id alone: a change in a journal may lack the cluster, and may be of each
+    of them. Rows without a group are in the share of the group ''.
     """
     coded = group_ids.dictionary_encode(null_encoding="encode")
     own = [zlib.crc32((each or "").encode(errors="surrogatepass")) % shares for each in coded.dictionary.to_pylist()]

@@ -44,7 +44,7 @@ def snapshot(
     journals: Sequence[str | ChangeJournal] = (),
 ) -> Summary:
     """Bring all tables in `directory` up to date. `options` are the source's options; `ask` gives the plan of the
-    clusters, which is asked for once the directory is open; None: the clusters are queried. A failure of one cluster
+    clusters, once the directory is open; None: the clusters are queried. A failure of one cluster
     does not affect the others. `from_start`: build all tables except the history from the whole history, not only from
     new rows. `lake`: the lake to write to from now on; None: the lake used before, if any. `keep_days`: how many days
     growing tables keep their rows from now on; 0: for ever, None: as before. `checkpoints`: checkpoints of queries

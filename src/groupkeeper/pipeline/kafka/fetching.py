@@ -261,7 +261,7 @@ class _LogReader:
         if self._options.fails_on_data_loss:
             raise SourceError(
                 f"{found}: offsets {found.start} to {min(first.offset, found.end) - 1} were removed while they were to "
-                f"be read, the log starts at {first.offset} now: set failOnDataLoss=false to read what is there"
+                f"be read, the log starts at {first.offset} now: set failOnDataLoss=false to read the rest"
             )
         self._advance(found, first.offset)
 

@@ -81,7 +81,7 @@ class ReadPlan(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """The plan of one cluster; `instant` None: it was not asked for, or nothing is read."""
+    """The plan of one cluster; `instant` None: it was not requested, or nothing is read."""
 
     ranges: list[Range]
     instant: Instant | None
@@ -227,7 +227,7 @@ def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) 
 
 def _within_log(found: Range, first: int, last: int, fails_on_data_loss: bool) -> Range:
     """The part of the range that the log has. Raises SourceError if a part is missing and that counts as data loss."""
-    way_out = "set failOnDataLoss=false to read what is there"
+    way_out = "set failOnDataLoss=false to read the rest"
     if found.start < first and fails_on_data_loss:
         raise SourceError(
             f"{found}: offsets {found.start} to {first - 1} are gone, the log starts at {first}: {way_out}"

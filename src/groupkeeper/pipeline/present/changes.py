@@ -38,7 +38,7 @@ def _files(path: str) -> list[Path]:
             raise SourceError(f"{path}: the folder has no journal: none of its files is called *.jsonl")
         return found
     if not where.is_file():
-        raise SourceError(f"{path}: there is no such journal; groupkeeper history tells where this machine has its own")
+        raise SourceError(f"{path}: no such journal; 'groupkeeper history' names this machine's journal")
     return [where]
 
 
@@ -60,7 +60,7 @@ def read_changes(
                         f"{journal.name}: {broken:,} {'lines' if broken > 1 else 'line'} without sense, passed over"
                     )
         except (SourceError, JournalUnreadable) as problem:
-            notes.append(f"{problem}; who moved offsets is not told from there")
+            notes.append(f"{problem}; this journal cannot say who moved offsets")
     names: dict[str | None, list[str]] = {}
     for name, cluster_id in ids.items():
         names.setdefault(cluster_id, []).append(name)

@@ -56,8 +56,7 @@ def _described(records: pa.Table) -> pa.Table:
     is_group, is_member, has, is_target = (rows_of(rows["record_name"], kind) for kind in _KINDS)
     epoch = runs.greatest(np.where(is_target, rel.numbers(rows["assignment_epoch"], -1), -1))
     joined = runs.sum(is_member.astype(int))
-    # As the coordinator would report it, from what it has written: a rebalance of a classic group that is under way
-    # cannot be seen.
+    # As the coordinator would report it, from its records: they do not show a running rebalance of a classic group.
     is_stable = has & _is(rows["member_state"], "STABLE")
     is_of_epoch = rel.numbers(rows["member_epoch"], -1) == epoch[runs.of]
     is_reconciled = (runs.sum(is_stable.astype(int)) == joined) & (runs.sum((has & ~is_of_epoch).astype(int)) == 0)

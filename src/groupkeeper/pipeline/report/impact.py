@@ -1,5 +1,5 @@
-"""What to act on: the groups that need someone, as `groupkeeper.rules.urgency` has it, rebalance storms of the time
-shown, open transactions, and what is unused. Each finding has a figure and a command for the next step. `ways`: how
+"""Findings to act on: the groups that need attention by `groupkeeper.rules.urgency`, rebalance storms of the time
+shown, open transactions, and unused groups and offsets. Each has a figure and a command for the next step. `ways`: how
 commands reach the clusters.
 """
 
@@ -123,7 +123,7 @@ def _left_ms(row: Row, retention_ms: int | None, *, is_still: bool, is_well: boo
 def acting(
     groups: Iterable[ReportedGroup], lost: Mapping[Key, int | None], storms: Storms, ways: Ways = NO_WAYS
 ) -> list[Finding]:
-    """The groups that need someone, in order. `lost`: records, by group; `storms`: from `fullest`."""
+    """The groups that need attention, in order. `lost`: records, by group; `storms`: from `fullest`."""
     return [_finding(each, lost, storms, ways) for each in groups if each.group.urgency is not Urgency.NONE]
 
 

@@ -146,7 +146,7 @@ nav,.filter,.ranges,.values{display:none}details::details-content{content-visibi
 
 _TABLES = """\
 (() => {
-  // What is packed: HTML that this page's writer made, compressed. It is inserted where it is asked for.
+  // A pack is compressed HTML that this page's writer made; it is inserted when needed.
   const unpacked = async (pack) => {
     const bytes = Uint8Array.from(atob(pack.textContent), (each) => each.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));

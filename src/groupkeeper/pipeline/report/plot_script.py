@@ -21,7 +21,7 @@ PLOT_SCRIPT = """\
     return span < 1200 ? text.slice(11, 19) : span < 90720 ? text.slice(11, 16) : text.slice(5, 16).replace("T", " ");
   };
 
-  // A plot's times and values; what is not known is null.
+  // A plot's times and values; null: unknown.
   const read = (chart) => {
     const begin = Number(chart.dataset.begin), end = Number(chart.dataset.end);
     const points = chart.dataset.values.split(" ").map((each) => {

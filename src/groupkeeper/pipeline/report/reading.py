@@ -269,7 +269,7 @@ def _verdict(row: Mapping[str, Any], group: Mapping[str, Any], partitions: int, 
     if partitions:
         return Status.UNKNOWN, ""
     if group.get("group_type") == "share":
-        return Status.UNKNOWN, "what it has read is not known"
+        return Status.UNKNOWN, "its progress is not known"
     if assigned:
         return Status.UNKNOWN, f"no committed offsets: {assigned:,} not committed of {assigned:,} assigned"
     if group.get("group_type") == "streams" and group.get("members"):

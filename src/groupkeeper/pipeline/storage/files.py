@@ -64,7 +64,7 @@ class Files(Protocol):
         """Flushes files and directories to the disk, before a ledger entry names them; missing ones are left out."""
 
     def move(self, source: str, target: str) -> None:
-        """Move a file; the target's directory is made. Does nothing if the file doesn't exist (any more)."""
+        """Move a file; the target's directory is made. Does nothing if the file doesn't exist."""
 
     def status(self, path: str) -> tuple[int, int]:
         """A file's size in bytes, and when it was written in ms. Raises FileNotFoundError."""

@@ -88,7 +88,7 @@ class Lease:
     def check(self) -> None:
         """Raises Busy when this run had the lease and it has expired."""
         if self._number and self._clock() >= self._until:
-            raise Busy(f"{self._place}: this run was suspended for so long that another one may write there: run again")
+            raise Busy(f"{self._place}: this run was suspended, and another may be writing there now: run it again")
 
     def renew(self) -> None:
         """Renews the lease. Raises Busy when another run has taken it."""

@@ -392,7 +392,7 @@ class Ledger:
         for table in (COMMITS.name, GROUP_RECORDS.name):  # others can be rebuilt, or are measured
             if missing := self._missing(table):
                 raise SourceError(
-                    f"{self._directory}/{table} lacks {missing[0]}, which was written before: bring it back, or remove "
+                    f"{self._directory}/{table}: the file {missing[0]} is missing: restore it, or delete "
                     f"{self._directory} with {ROOT} in it to read everything again"
                 )
 
@@ -470,7 +470,7 @@ def check_foreign(names: Iterable[str], directory: str) -> None:
     """Raises SourceError if a directory without a ledger has names of tables, which a run would replace."""
     if foreign := sorted(_NAMES.intersection(names)):
         raise SourceError(
-            f"{directory} has {', '.join(foreign)}, which no run has listed, and which tables would replace: choose "
+            f"{directory} contains {', '.join(foreign)}, which no ledger lists and the tables would overwrite: choose "
             "another directory, or move them away"
         )
 

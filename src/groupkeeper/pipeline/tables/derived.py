@@ -235,8 +235,8 @@ LAG = Table(
             "lag",
             pa.int64(),
             "records that a reader of everything still has to read (all records if the offset is below 0); null: not "
-            "known; 0 with a problem: the offset is past the end of the log, and auto.offset.reset decides what is "
-            "read",
+            "known; 0 with a problem: the offset is past the end of the log, and auto.offset.reset decides what "
+            "follows",
         ),
         Column(
             "committed_lag",
@@ -330,7 +330,7 @@ LOG_ENDS = Table(
         _CLUSTER,
         *_PARTITION,
         Column("measured_time", TIME, "the instant"),
-        Column("log_start_offset", pa.int64(), "first offset of the partition; null: not asked for"),
+        Column("log_start_offset", pa.int64(), "first offset of the partition; null: not requested"),
         Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end"),
         Column("log_end_offset", pa.int64(), "the partition's end"),
     ),

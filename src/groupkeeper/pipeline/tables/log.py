@@ -108,7 +108,7 @@ DECODED = Table(
             "type of the key: 0 and 1 are offset commits; null for markers and keys without a type",
         ),
         Column("value_version", pa.int16(), "version of the value; null for tombstones and markers"),
-        Column("is_tombstone", pa.bool_(), "whether the key has no value any more"),
+        Column("is_tombstone", pa.bool_(), "whether the record removes the key"),
         *_COMMIT,
         Column(
             "commit_timestamp_ms", pa.int64(), "when the offset was committed, from its value; null for a tombstone"
@@ -173,7 +173,7 @@ GROUP_RECORDS = Table(
         Column("log_time", TIME, "when the broker or the coordinator wrote the record"),
         Column("record_type", pa.int16(), "type of the key; null for markers"),
         Column("value_version", pa.int16(), "version of the value; null for tombstones and markers"),
-        Column("is_tombstone", pa.bool_(), "whether the key has no value any more"),
+        Column("is_tombstone", pa.bool_(), "whether the record removes the key"),
         Column("group_id", pa.string(), "the group; null for markers and unknown types"),
         *GROUP_RECORD,
         Column("producer_id", pa.int64(), "a marker's producer; null otherwise"),

@@ -97,8 +97,8 @@ def test_what_tables_would_replace_stays(capsys: pytest.CaptureFixture[str], tmp
     (tmp_path / "lag" / "mine.csv").touch()
     assert main(["pipeline", "snapshot", "--tables", str(tmp_path), *NOBODY]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"error: {tmp_path} has lag, which no run has listed, and which tables would replace: ")
-    with pytest.raises(SourceError, match="which no run has listed"):  # wherever it is
+    assert told.startswith(f"error: {tmp_path} contains lag, which no ledger lists and the tables would overwrite: ")
+    with pytest.raises(SourceError, match="which no ledger lists"):  # wherever it is
         Ledger(LocalFiles(tmp_path), str(tmp_path))
     assert [each.name for each in tmp_path.rglob("*")] == ["lag", "mine.csv"]
 
@@ -113,8 +113,8 @@ def test_other_files_in_the_directory_are_noted(capsys: pytest.CaptureFixture[st
 WRITERS = [["snapshot"], ["rebuild"], ["report"], ["scan-time", *OF_TIME], ["follow"]]
 NOT_THERE = {
     ("--conf", "spark.pyspark.python=/nowhere"): "error: spark.pyspark.python=/nowhere is no Python ",
-    ("--master", "spark://127.0.0.1:1"): "error: no Spark master is there (127.0.0.1:1: Connection refused)",
-    ("--remote", "sc://127.0.0.1:1"): "error: no Spark Connect server is there (127.0.0.1:1: Connection refused)",
+    ("--master", "spark://127.0.0.1:1"): "error: no Spark master answers (127.0.0.1:1: Connection refused)",
+    ("--remote", "sc://127.0.0.1:1"): "error: no Spark Connect server answers (127.0.0.1:1: Connection refused)",
 }
 
 

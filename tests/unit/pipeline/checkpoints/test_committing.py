@@ -91,9 +91,7 @@ def test_of_the_packages_own_source_a_cluster_is_committed(servers: str, caplog:
     said = [record.message for record in caplog.records]
     assert len(said) == 3  # each once
     assert said[0].startswith("group by-id: the query's offsets of __consumer_offsets are not committed: each commit")
-    assert said[2].startswith(
-        f"group neither: it reads east and west, and this cluster is {own}: say what it is called"
-    )
+    assert said[2].startswith(f"group neither: it reads east and west, and this cluster is {own}: give its name there")
 
 
 def test_groups_of_others_are_left_as_they_are(servers: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -112,7 +112,7 @@ def test_journals_that_cannot_be_read_are_said(tmp_path: Path) -> None:
         opened.write("?\n\n")
     rows, (strange, gone) = read_changes([str(file), str(tmp_path / "gone")], IDS, Privacy(hosts=DROP))
     assert strange == f"{file}: 2 lines without sense, passed over"
-    assert gone.startswith(f"{tmp_path / 'gone'}: there is no such journal")
+    assert gone.startswith(f"{tmp_path / 'gone'}: no such journal")
     (row,) = rows.to_pylist()
     assert (row["changed_by"], row["changed_on"], row["command"]) == ("ana", None, "groupkeeper groups reset 'a b'")
     (tmp_path / "empty").mkdir()

@@ -53,7 +53,7 @@ def test_a_master_that_is_not_there_is_named_at_once(tmp_path: Path, monkeypatch
         with pytest.raises(SourceError) as caught:
             start_session(master=master, log=tmp_path / "log")
     assert str(caught.value) == (
-        f"no Spark master is there (127.0.0.1:{free}: Connection refused; 127.0.0.1:{other}: Connection refused): "
+        f"no Spark master answers (127.0.0.1:{free}: Connection refused; 127.0.0.1:{other}: Connection refused): "
         "start it, or give its address with --master"
     )
 
@@ -90,7 +90,7 @@ def test_a_server_that_is_not_there_is_named_at_once(more: str, monkeypatch: pyt
         with pytest.raises(SourceError) as caught:
             start_session(remote=f"sc://{place}{more}")
     assert str(caught.value) == (
-        f"no Spark Connect server is there ({place}: Connection refused): start it, or give its address with --remote"
+        f"no Spark Connect server answers ({place}: Connection refused): start it, or give its address with --remote"
     )
 
 

@@ -326,7 +326,7 @@ def test_partitions_are_never_taken_back(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_is_said(tmp_path: Path) -> None:
     run(LocalFiles(tmp_path), tmp_path, "first", ["a", "b"])
     (tmp_path / "commits" / "0000000001-001.parquet").unlink()
-    with pytest.raises(SourceError, match=r"commits lacks 0000000001-001.parquet, which was written before: bring"):
+    with pytest.raises(SourceError, match=r"commits: the file 0000000001-001.parquet is missing: restore it"):
         Ledger(LocalFiles(tmp_path), str(tmp_path))
 
 

@@ -219,7 +219,7 @@ class BatchTaker:
             self._take(batch)
             self.taken += 1
         except Exception as error:
-            self.error = error  # Spark wraps what is raised in a trace of Java's
+            self.error = error  # Spark wraps it in a trace of Java's
             raise
         finally:
             with self._state:

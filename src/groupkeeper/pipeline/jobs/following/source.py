@@ -1,7 +1,7 @@
 """The source of the query of `follow`: a batch is what clusters have and the tables lack.
 
 Its offsets are only a clock. How far each cluster is read is in the ledger of the tables, which is published together
-with the rows, so a batch that is run again reads what is still missing. The job (job.py) writes Orders to a file before
+with the rows, so a batch that is run again reads only the missing part. The job (job.py) writes Orders to a file before
 each batch; the source's planner, which Spark runs in a process of its own beside the job, asks the clusters and writes
 an Answer; tasks read.
 """
@@ -68,7 +68,7 @@ class Orders(NamedTuple):
     next_offsets: NextOffsets
     identities: Mapping[str, ClusterIdentity]
     known: frozenset[str]
-    """Names of clusters that were already asked for their retention."""
+    """Names of clusters whose retention was already requested."""
     folder: Path | None
     """Where tasks write; None: they return rows."""
 
