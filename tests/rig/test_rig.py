@@ -373,7 +373,7 @@ def test_a_short_run_has_no_difference_and_finds_every_seeded_defect(tmp_path: P
 @pytest.mark.parametrize("ms", [0, 1, 999, 1000, 59_999, 185_400, 3_599_999, 7_815_000, 90_061_000, -1, -7_815_000])
 def test_a_duration_on_a_page_says_within_which_bounds_it_is(ms: int) -> None:
     answer = Answer("c", 0, 0, None, about={"step": judge_pages.step})
-    shown = judge_pages.seconds_of(parts.duration(ms))
+    shown = judge_pages.seconds_of(parts.marked(ms))
     assert agrees(answer, shown, ms / 1000)
     assert not agrees(answer, shown, ms / 1000 - 3600)
     assert not agrees(answer, shown, ms / 1000 + 3600)

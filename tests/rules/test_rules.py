@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -15,17 +16,22 @@ from groupkeeper.rules.causes import no_members
 from groupkeeper.rules.limits import Measure, Verdict, verdict, verdict_of_status
 from groupkeeper.rules.status import RANKS, Facts, Status, group_status, not_judged, partition_status, reason
 from groupkeeper.rules.words import (
+    ago,
     amount,
     capitalized,
     counted,
+    days,
     duration,
     length,
     moment,
+    name,
     number,
+    printable,
     rate,
     waiting,
     within,
 )
+from groupkeeper.rules.words import reason as shortened
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -183,15 +189,25 @@ def test_what_is_unknown_keeps_no_limit() -> None:
 def test_words() -> None:
     assert [number(each) for each in (None, 1_234_567)] == ["—", "1,234,567"]
     assert [counted(each, "group") for each in (0, 1, 1234)] == ["0 groups", "1 group", "1,234 groups"]
-    assert [amount(each) for each in (None, 950, 12_340, 999_600)] == ["—", "950", "12.3 k", "1 M"]
+    assert [amount(each) for each in (None, 950, 12_340, 999_600, 7 * 10**9)] == ["—", "950", "12.3 k", "1 M", "7 G"]
     assert [rate(each) for each in (0.4, 12_300)] == ["0.4/s", "12.3 k/s"]
     texts = {0: "0s", 999: "0s", 61_000: "1m1s", 3_600_000: "1h", 90_061_000: "1d1h", -5_000: "-5s"}
     assert {ms: length(ms) for ms in texts} == texts
-    assert [duration(each) for each in (None, 0, 500, 185_000, 7_800_000)] == [
-        "—", "0 s", "under 1 s", "3 min 5 s", "2 h 10 min"
+    assert [duration(each) for each in (None, 0, 500, 185_000, 7_800_000, 350_000_000)] == [
+        "—", "0 s", "under 1 s", "3 min 5 s", "2 h 10 min", "4 d 1 h"
     ]  # fmt: skip
-    assert [moment(each) for each in (None, 1_000)] == ["—", "1970-01-01 00:00:01"]
+    assert [ago(each) for each in (-1, 185_000)] == ["0 s ago", "3 min 5 s ago"]
+    assert [days(each) for each in (None, 3.51, 12.2)] == ["—", "3.5 d", "12 d"]
+    east = datetime(1970, 1, 1, 2, 0, 1, 999_999, timezone(timedelta(hours=2)))
+    assert [moment(each) for each in (None, 1_000, east)] == ["—", "1970-01-01 00:00:01", "1970-01-01 00:00:01"]
     assert (capitalized("a Group"), capitalized("")) == ("A Group", "")
     assert [waiting(each, "record") for each in (1, 2)] == ["1 record waits", "2 records wait"]
     assert [within(each) for each in (-1, 0, 185_000)] == ["at any moment", "at any moment", "in 3 min 5 s"]
     assert no_members(2).startswith("the group has no members, and 2 records wait: ")
+
+
+def test_names_of_strangers() -> None:
+    assert [name(each) for each in (None, "", "orders", "a\x1b\u202eb")] == ["—", "(empty)", "orders", r"a\x1b\u202eb"]
+    assert name("a" * 100) == f"{'a' * 70}…{'a' * 20} (100 characters)"
+    assert shortened("a" * 100) == "a" * 100
+    assert printable("\ud800ü\n") == r"\ud800ü\n"

@@ -25,6 +25,7 @@ from tests.web.site import ALICE, BOB, GRANTS, TOKENS, Site, apply, site_of
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, TopicPartition
+from groupkeeper.html import markup
 from groupkeeper.live.model import ClusterSnapshot, Scope, Wait
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.problems import Problem
@@ -34,7 +35,6 @@ from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.changes.service import ChangeRefused
-from groupkeeper.web.pages import parts
 
 OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
 """Files, and the state of the server."""
@@ -353,10 +353,10 @@ def with_long_lists(folder: Path) -> tuple[Site, list[str]]:
 
 async def test_headings_sort_their_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site, pages = with_long_lists(tmp_path)
-    alice, table = await site.of(ALICE), parts.table
+    alice, table = await site.of(ALICE), markup.table
     values: dict[str, list[Any]] = {}
 
-    def noting(columns: Sequence[parts.PageColumn[Any]], rows: Sequence[Any], *more: Any, **options: Any) -> str:
+    def noting(columns: Sequence[markup.PageColumn[Any]], rows: Sequence[Any], *more: Any, **options: Any) -> str:
         values.update({each.key: [each.by(one) for one in rows] for each in columns if each.key and each.by})
         return table(columns, rows, *more, **options)
 
@@ -367,7 +367,7 @@ async def test_headings_sort_their_lists(tmp_path: Path, monkeypatch: pytest.Mon
         links = map(unescape, re.findall(r'<th[^>]*><a href="([^"]*)', (await alice.get(at)).text))
         return {dict(parse_qsl(urlsplit(each).query))["sort"]: each for each in links}
 
-    monkeypatch.setattr(parts, "table", noting)
+    monkeypatch.setattr(markup, "table", noting)
     for at in pages:
         links, differ = await heads(at), False
         if at.startswith("/search?"):  # it has columns of another page

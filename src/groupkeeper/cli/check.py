@@ -17,10 +17,10 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.topics import HIDDEN
-from groupkeeper.pipeline.report import words
 from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.status import Status
+from groupkeeper.rules.words import duration
 
 BROKEN = 3
 """The exit status when a limit is broken."""
@@ -220,7 +220,7 @@ def _seconds(ms: Value) -> Value:
 
 
 def _in_words(ms: Value) -> Value:
-    return f"{'-' * (ms < 0)}{words.duration(abs(ms))}" if isinstance(ms, int) else ms
+    return f"{'-' * (ms < 0)}{duration(abs(ms))}" if isinstance(ms, int) else ms
 
 
 def _run(options: Namespace) -> int:

@@ -1,9 +1,14 @@
-"""Numbers, times and amounts in words for people. An em dash stands for an unknown value."""
+"""Numbers, times, amounts and names in words for people. An em dash stands for an unknown value."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+_LONGEST = 90
+_LONGEST_REASON = 600
+"""The longest reason shown; those of the tables are shorter, as a topic's name has at most 249 characters."""
+
+_TAIL = 20
 _UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
@@ -75,6 +80,45 @@ def length(ms: int) -> str:
     return sign + duration(abs(ms) // 1000 * 1000).replace("min", "m").replace(",", "").replace(" ", "")
 
 
-def moment(ms: int | None) -> str:
-    """A time since 1970 in UTC: 2026-01-31 23:59:59."""
-    return "—" if ms is None else f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+def ago(ms: int) -> str:
+    """How long ago a time was; a time to come was just now."""
+    return f"{duration(max(0, ms))} ago"
+
+
+def days(value: float | None) -> str:
+    """A number of days: 3.5 d, 12 d."""
+    return "—" if value is None else f"{value:,.1f} d" if value < 10 else f"{value:,.0f} d"
+
+
+def moment(time: int | datetime | None) -> str:
+    """A time in UTC: 2026-01-31 23:59:59. A number: milliseconds since 1970."""
+    if time is None:
+        return "—"
+    known = datetime.fromtimestamp(time / 1000, UTC) if isinstance(time, int) else time.astimezone(UTC)
+    return f"{known:%Y-%m-%d %H:%M:%S}"
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what isn't printable: `\\n`, `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
+    )
+
+
+def reason(text: str) -> str:
+    """A sentence with untrusted names; it may be longer than a name before it is shortened."""
+    return name(text, _LONGEST_REASON)
+
+
+def name(text: str | None, longest: int = _LONGEST) -> str:
+    """An untrusted name on one line, without control characters for terminals or for text direction; very long ones are
+    shortened in the middle.
+    """
+    if text is None:
+        return "—"
+    shown = text
+    if len(text) > longest:
+        shown = f"{text[: longest - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
+    return printable(shown) or "(empty)"

@@ -19,10 +19,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from groupkeeper.html.plot_script import PLOT_SCRIPT
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.history import HistoryFailed
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
+from groupkeeper.rules import words
 from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.access.oidc import BEGUN_S, DONE, OidcFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
@@ -331,7 +332,7 @@ class Site:
         """A note about the server itself, without the reason, which names a path."""
         if self._archive.problem is None:
             return ""
-        since = parts.moment(self._archive.since_ms)
+        since = words.moment(self._archive.since_ms)
         return parts.note(
             f"Since {since} the history cannot be written: later curves and changes are missing, or will be. "
             "All other numbers are current. The server's log and /readyz have the reason."

@@ -13,11 +13,12 @@ from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.urgency import TITLES, Urgency
+from groupkeeper.rules.words import moment
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.pages.change import change_page
 from groupkeeper.web.pages.cluster import Wish, cluster_page
 from groupkeeper.web.pages.fleet import fleet_page
-from groupkeeper.web.pages.parts import Viewer, moment
+from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
 
 MINUTE_MS = 60_000

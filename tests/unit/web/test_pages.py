@@ -12,6 +12,7 @@ import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
+from groupkeeper.html import markup
 from groupkeeper.live.history import GroupSample, Noted, view_of
 from groupkeeper.live.model import (
     NOTHING_WAITS,
@@ -472,7 +473,7 @@ def test_names_are_text_wherever_they_stand() -> None:
 
 
 def test_two_tables_of_one_name_are_no_landmarks_of_the_same_name() -> None:
-    table = parts.table([parts.PageColumn[str]("member", str)], ["m-1"], "members")
+    table = markup.table([markup.PageColumn[str]("member", str)], ["m-1"], "members")
     assert Page(parts.page("Two", table + table)).text.count("m-1") == 2
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, Value
+from groupkeeper.rules.words import printable
 
 K = TypeVar("K")
 
@@ -251,15 +252,6 @@ def encodable(text: str, encoding: str) -> str:
 
 def _are_sentences(rows: Sequence[Row], name: str) -> bool:
     return any(isinstance(value := row[name], str) and " " in value for row in rows)
-
-
-def printable(text: str) -> str:
-    """The text with escapes for what isn't printable: `\\n`, `\\x1b`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
-    )
 
 
 def room_for(sizes: Mapping[K, int], names: Collection[K], limit: int) -> Mapping[K, int]:

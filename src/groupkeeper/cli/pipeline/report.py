@@ -22,8 +22,8 @@ from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy
 from groupkeeper.cli.pipeline.watch import Screen
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
+from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import Urgency
 
@@ -143,7 +143,7 @@ def _target(options: Namespace) -> str:
 
 def summary_text(report: Report, *, is_coloured: bool = False, limit: int | None = None) -> str:
     """The report in short; colours are all that a terminal gets beside text. `limit`: names are cut to that width."""
-    from groupkeeper.pipeline.report import page, words
+    from groupkeeper.pipeline.report import page
 
     tone, sentence = page.verdict(report)
     lines = []

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.report import words
+from groupkeeper.html.plots import LagLine
 from groupkeeper.pipeline.report.lag_lines import Key, Window
-from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, LagLine, Member, Partition
+from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, Member, Partition
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, partitions
 from groupkeeper.pipeline.tables import GROUP_EVENTS, LAG, MEMBERS, RATES, STATUS
+from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 
 _MOST_PARTITIONS = 200

@@ -6,10 +6,9 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from groupkeeper.pipeline.report import words
-from groupkeeper.pipeline.report.markup import class_of, sentence, text
+from groupkeeper.html.markup import class_of, sentence, text
 from groupkeeper.pipeline.report.model import Finding, Report
-from groupkeeper.rules import urgency
+from groupkeeper.rules import urgency, words
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import Urgency
 from groupkeeper.rules.words import capitalized

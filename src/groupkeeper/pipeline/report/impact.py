@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from groupkeeper.operations.selection import command_about
 from groupkeeper.operations.transactions import next_step as transaction_step
-from groupkeeper.pipeline.report import words
-from groupkeeper.pipeline.report.model import Finding, Group, Stale
+from groupkeeper.pipeline.report.model import STALE_REASONS, Finding, Group, Stale
+from groupkeeper.rules import words
 from groupkeeper.rules.causes import no_members
 from groupkeeper.rules.progress import Trend, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
@@ -228,7 +228,7 @@ def unused(stale: Sequence[Stale], ways: Ways = NO_WAYS) -> list[Finding]:
         value, unit = each.lost_records, "records lost"
         if each.reason != "below_log_start":
             value, unit = None if each.idle_days is None else round(each.idle_days * 86_400_000), "ms idle"
-        note = f"{words.STALE.get(each.reason, each.reason)}: {what}"
+        note = f"{STALE_REASONS.get(each.reason, each.reason)}: {what}"
         step = command_about(way_to(each.cluster, ways), verb, each.group_id)
         found.append(Finding("stale", each.cluster, each.group_id, None, value, unit, each.expires_time, note, step))
     return found

@@ -19,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.report.model import Group, LagLine
+from groupkeeper.html.plots import LagLine
+from groupkeeper.pipeline.report.model import Group
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import COMMITS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 

@@ -12,8 +12,20 @@ from typing import NamedTuple
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import Urgency
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.html.plots import Activity, LagLine
+
 STATUSES = tuple(reversed(Status))
 """Statuses from worst to best; another text counts as unknown."""
+
+STALE_REASONS = {
+    "idle": "not used for long",
+    "topic_deleted": "its topic was deleted, or made again",
+    "expiring": "about to expire",
+    "below_log_start": "records were deleted unread",
+}
+"""Texts for the reasons of tables.STALE."""
 
 
 class Refresh(NamedTuple):
@@ -90,37 +102,6 @@ class Cluster(NamedTuple):
     rebalances: int
     rewinds: int
     stale_groups: int
-
-
-class Activity(NamedTuple):
-    """Offset commits and completed rebalances in a cluster, in bins."""
-
-    cluster: str
-    begin: datetime
-    """Of the first bin."""
-    minutes: int
-    """The length of a bin."""
-    commits: tuple[int, ...]
-    rebalances: tuple[int, ...]
-    covered: tuple[int, ...]
-    """How many minutes of each bin the report covers, fewer for the first and the last one."""
-
-
-class LagLine(NamedTuple):
-    """The lag of a group in records over time; None: unknown, or not measured. Before `known_from` the values are lower
-    bounds. From `measured_from` on they were measured, and a point holds until the next one; None: never.
-    """
-
-    cluster: str
-    group_id: str
-    points: tuple[tuple[datetime, int | None], ...]
-    known_from: datetime
-    measured_from: datetime | None = None
-
-    @property
-    def known(self) -> list[tuple[datetime, int]]:
-        """The points with a known lag."""
-        return [(time, lag) for time, lag in self.points if lag is not None]
 
 
 class Rewind(NamedTuple):

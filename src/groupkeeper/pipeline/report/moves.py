@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Rewind
+from groupkeeper.rules import words
 
 _FOLDED = timedelta(seconds=60)
 _UNDO = "undo"

@@ -9,24 +9,26 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.pipeline.report import front, plots, words
-from groupkeeper.pipeline.report.front import unmeasured, verdict
-from groupkeeper.pipeline.report.look import SCRIPT, STYLE
-from groupkeeper.pipeline.report.markup import (
+from groupkeeper.html import plots
+from groupkeeper.html.look import SCRIPT, STYLE
+from groupkeeper.html.markup import (
     PageColumn,
-    ago,
     nothing,
-    number,
+    number_column,
     numbers,
     sentence,
+    sortable,
     status,
-    table,
     text,
-    time,
+    time_column,
 )
-from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Stale
+from groupkeeper.html.plots import Activity, LagLine
+from groupkeeper.pipeline.report import front
+from groupkeeper.pipeline.report.front import unmeasured, verdict
+from groupkeeper.pipeline.report.model import STALE_REASONS, STATUSES, Cluster, Group, Report, Stale
 from groupkeeper.pipeline.report.moves import Move, made_by, moves_of, sums
-from groupkeeper.pipeline.report.sections import anchor, sections
+from groupkeeper.pipeline.report.sections import anchor, last_commit, sections
+from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 
 __all__ = ["page", "unmeasured", "verdict"]
@@ -209,7 +211,7 @@ def _caption(line: LagLine) -> str:
             else f" · highest {words.number(highest[1])} at {words.moment(highest[0])}"
         )  # fmt: skip
     if line.known_from > line.points[0][0]:
-        text += f" · known from {words.clock(line.known_from, _WITH_DATE_S)}"
+        text += f" · known from {plots.clock(line.known_from, _WITH_DATE_S)}"
     if any(lag is None for _, lag in line.points[:-1]):
         text += " · gaps: not measured, or not known"
     return text
@@ -241,17 +243,17 @@ def _rewinds(report: Report) -> str:
         return nothing("No offset was moved back, or ahead without reading.")
     moves = moves_of(report.rewinds)
     columns: list[PageColumn[Move]] = [
-        time("when", lambda each: each.until),
+        time_column("when", lambda each: each.until),
         PageColumn("group", lambda each: _moved_groups(report, each), "name"),
-        number("partitions", lambda each: len(each.places)),
-        number("read again", lambda each: sums(each.places)[0] or None),
-        number("skipped", lambda each: sums(each.places)[1] or None),
+        number_column("partitions", lambda each: len(each.places)),
+        number_column("read again", lambda each: sums(each.places)[0] or None),
+        number_column("skipped", lambda each: sums(each.places)[1] or None),
         PageColumn("by whom, and how", lambda each: _moved_by(each) + _places(each), "why"),
     ]
     return (
         '<p class="note">All offsets that one change moved are one entry, and so are all that a group moved within a '
         "minute. An undo is shown with the change that it undid. Who moved offsets is known where a journal of "
-        f"groupkeeper has it (--journal).</p>{table(columns, moves, _MOST_EVENTS, 'rewinds', name='rewinds')}"
+        f"groupkeeper has it (--journal).</p>{sortable(columns, moves, 'rewinds', _MOST_EVENTS, name='rewinds')}"
     )
 
 
@@ -298,14 +300,14 @@ def _stale(report: Report) -> str:
         return nothing("Every group and every offset is in use.")
     columns: list[PageColumn[Stale]] = [
         PageColumn("group", lambda each: _group(report, each.cluster, each.group_id), "name"),
-        PageColumn("why", lambda each: text(words.STALE.get(each.reason, each.reason))),
+        PageColumn("why", lambda each: text(STALE_REASONS.get(each.reason, each.reason))),
         PageColumn("topics", lambda each: _topics(each.topics) if each.offsets else "the group as a whole", "name"),
-        number("offsets", lambda each: each.offsets or None),
+        number_column("offsets", lambda each: each.offsets or None),
         PageColumn("idle", lambda each: words.days(each.idle_days), "n", by=lambda each: each.idle_days),
-        time("first expires", lambda each: each.expires_time),
-        number("records lost", lambda each: each.lost_records),
+        time_column("first expires", lambda each: each.expires_time),
+        number_column("records lost", lambda each: each.lost_records),
     ]
-    return table(columns, report.stale, _MOST_EVENTS, "unused groups and offsets", name="stale")
+    return sortable(columns, report.stale, "unused groups and offsets", _MOST_EVENTS, name="stale")
 
 
 def _topics(topics: Sequence[str]) -> str:
@@ -323,13 +325,13 @@ def _groups(report: Report) -> str:
         PageColumn("lag", lambda each: _partly(words.number(each.lag), each), "n", by=lambda each: each.lag),
         PageColumn("time lag", lambda each: words.duration(each.lag_ms), "n", by=lambda each: each.lag_ms),
         PageColumn("type and state", lambda each: text(f"{each.group_type} {each.group_state}".strip() or "—"), "t"),
-        number("members", lambda each: each.members),
-        number("partitions", lambda each: each.partitions),
-        number("rebalances", lambda each: each.rebalances),
-        PageColumn("last commit", lambda each: ago(each.last_commit_time, report.until), "t",
+        number_column("members", lambda each: each.members),
+        number_column("partitions", lambda each: each.partitions),
+        number_column("rebalances", lambda each: each.rebalances),
+        PageColumn("last commit", lambda each: last_commit(each, report), "t",
                    by=lambda each: each.last_commit_time.timestamp() if each.last_commit_time else None),
     ]  # fmt: skip
-    return table(columns, report.groups, _MOST_ROWS, "all groups", name="groups")
+    return sortable(columns, report.groups, "all groups", _MOST_ROWS, name="groups")
 
 
 def _partly(text: str, group: Group) -> str:

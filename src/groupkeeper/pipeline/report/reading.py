@@ -10,23 +10,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.html.plots import Activity
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.moved import with_change_columns
 from groupkeeper.pipeline.report import impact
 from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
-from groupkeeper.pipeline.report.model import (
-    STATUSES,
-    Activity,
-    Cluster,
-    Finding,
-    Group,
-    Report,
-    Rewind,
-    Stale,
-    Unmeasured,
-)
+from groupkeeper.pipeline.report.model import STATUSES, Cluster, Finding, Group, Report, Rewind, Stale, Unmeasured
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, read_shares, sums, verdict
 from groupkeeper.pipeline.storage.stored import steady

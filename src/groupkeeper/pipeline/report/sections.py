@@ -7,21 +7,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from groupkeeper.pipeline.report import plots, words
-from groupkeeper.pipeline.report.markup import (
+from groupkeeper.html import plots
+from groupkeeper.html.markup import (
     PageColumn,
-    ago,
     nothing,
-    number,
+    number_column,
     numbers,
     packed,
     sentence,
+    sortable,
     status,
-    table,
     text,
-    time,
+    time_column,
 )
-from groupkeeper.pipeline.report.model import STATUSES, Activity, Details, Event, Group, Member, Partition, Report
+from groupkeeper.html.plots import Activity
+from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, Member, Partition, Report
+from groupkeeper.rules import words
 
 _PLAIN = 50
 _IN_A_PACK = 64
@@ -54,6 +55,15 @@ def sections(report: Report) -> str:
     if len(report.groups) > _MOST:
         note += f'<p class="note">Groups after the first {_MOST:,} are in the tables only.</p>'
     return f'{note}<div id="sections">{plain}</div>{packs}'
+
+
+def last_commit(group: Group, report: Report) -> str:
+    """How long before the report's end the group committed; the time itself is shown as a tooltip."""
+    time, until = group.last_commit_time, report.until
+    if time is None or until is None:
+        return words.moment(time)
+    ms = int((until - time).total_seconds() * 1000)
+    return f'<span title="{words.moment(time)} UTC">{words.ago(ms)}</span>'
 
 
 def _section(report: Report, group: Group) -> str:
@@ -89,7 +99,7 @@ def _facts(report: Report, group: Group, details: Details) -> Iterator[tuple[str
     yield "members", words.number(group.members)
     yield "partitions", words.number(group.partitions)
     yield "rebalances", words.number(group.rebalances)
-    yield "last commit", ago(group.last_commit_time, report.until)
+    yield "last commit", last_commit(group, report)
 
 
 def _history(group: Group, details: Details) -> str:
@@ -117,7 +127,7 @@ def _partitions(partitions: Sequence[Partition]) -> str:
         return nothing("No offset is committed.")
     problems = [PageColumn[Partition]("problem", lambda each: sentence(each.problem) or " ", "why")]
     columns = [*_PARTITIONS, *(problems if any(each.problem for each in partitions) else [])]
-    return table(columns, partitions, len(partitions), "partitions")
+    return sortable(columns, partitions, "partitions")
 
 
 def _estimated(each: Partition) -> str:
@@ -133,7 +143,7 @@ def _caught_up(each: Partition) -> str:
 def _members(group: Group, members: Sequence[Member]) -> str:
     if not members:
         return nothing("It has none." if not group.members else "Not known.")
-    return table(_MEMBERS, members, len(members), "members")
+    return sortable(_MEMBERS, members, "members")
 
 
 def _assigned(member: Member) -> str:
@@ -156,21 +166,21 @@ def _ranges(numbers: Sequence[int]) -> str:
 def _events(events: Sequence[Event]) -> str:
     if not events:
         return nothing("Nothing happened in the time shown.")
-    return table(_EVENTS, events, len(events), "events")
+    return sortable(_EVENTS, events, "events")
 
 
 _PARTITIONS: Sequence[PageColumn[Partition]] = [
     PageColumn("status", lambda each: status(each.status), by=lambda each: STATUSES.index(each.status)),
     PageColumn("partition", lambda each: f"{text(each.topic)}-{each.partition}", "name"),
-    number("committed", lambda each: each.committed_offset),
-    number("log end", lambda each: each.log_end_offset),
-    number("lag", lambda each: each.lag),
+    number_column("committed", lambda each: each.committed_offset),
+    number_column("log end", lambda each: each.log_end_offset),
+    number_column("lag", lambda each: each.lag),
     PageColumn("time lag", lambda each: _estimated(each), "n", by=lambda each: each.lag_ms),
     PageColumn("grows by", lambda each: "—" if each.growth_per_s is None else words.rate(each.growth_per_s), "n",
                by=lambda each: each.growth_per_s or 0),
     PageColumn("caught up in", lambda each: _caught_up(each), "n", by=lambda each: each.catch_up_ms),
     PageColumn("retention margin", lambda each: words.margin(each.margin_ms), "n", by=lambda each: each.margin_ms),
-    time("last commit", lambda each: each.commit_time),
+    time_column("last commit", lambda each: each.commit_time),
 ]  # fmt: skip
 _MEMBERS: Sequence[PageColumn[Member]] = [
     PageColumn("member", lambda each: text(each.name), "name"),
@@ -180,8 +190,8 @@ _MEMBERS: Sequence[PageColumn[Member]] = [
     PageColumn("partitions", lambda each: _assigned(each), "name"),
 ]
 _EVENTS: Sequence[PageColumn[Event]] = [
-    time("when", lambda each: each.until),
+    time_column("when", lambda each: each.until),
     PageColumn("what", lambda each: sentence(each.what) + f" <b>{each.times:,} times</b>" * (each.times > 1)),
     PageColumn("about", lambda each: sentence(each.about) if each.about else "—", "name"),
-    time("from", lambda each: each.time if each.time != each.until else None),
+    time_column("from", lambda each: each.time if each.time != each.until else None),
 ]

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.lag_lines import Key
 from groupkeeper.pipeline.report.model import Partition
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
+from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 
 Share = Sequence[Mapping[str, Any]]

@@ -6,16 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn
 from groupkeeper.live.alerts import FiringAlert
 from groupkeeper.live.rules import Silence
 from groupkeeper.operations.selection import Names
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.rules.urgency import PLACES, Urgency
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.judged import Firing
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 _MOST = 500
 
@@ -49,14 +51,14 @@ class AlertsNow(NamedTuple):
 
 
 _COLUMNS: Sequence[PageColumn[tuple[FiringAlert, int]]] = [
-    PageColumn("severity", lambda of: parts.text(of[0].severity)),
-    PageColumn("rule", lambda of: parts.text(of[0].key.rule), "label"),
+    PageColumn("severity", lambda of: markup.text(of[0].severity)),
+    PageColumn("rule", lambda of: markup.text(of[0].key.rule), "label"),
     PageColumn("group", lambda of: parts.group_link(*of[0].key[1:]) if of[0].key.group else "—", "name"),
     PageColumn("cluster", lambda of: parts.cluster_link(of[0].key.cluster), "label"),
     PageColumn("since",
-               lambda of: f"{parts.moment(of[0].since_ms)} <small>{parts.ago(of[0].since_ms, of[1])}</small>", "t"),
-    PageColumn("why", lambda of: parts.sentence("; ".join(of[0].texts)), "why"),
-    PageColumn("owner", lambda of: parts.text(of[0].owner or None), "label"),
+               lambda of: f"{words.moment(of[0].since_ms)} <small>{words.ago(of[1] - of[0].since_ms)}</small>", "t"),
+    PageColumn("why", lambda of: markup.sentence("; ".join(of[0].texts)), "why"),
+    PageColumn("owner", lambda of: markup.text(of[0].owner or None), "label"),
     PageColumn("notices", lambda of: _notices(of[0]), "label"),
 ]  # fmt: skip
 _SILENCES: Sequence[PageColumn[tuple[Silence, int]]] = [
@@ -64,9 +66,9 @@ _SILENCES: Sequence[PageColumn[tuple[Silence, int]]] = [
     PageColumn("rules", lambda of: _names(of[0].rules), "name"),
     PageColumn("clusters", lambda of: _names(of[0].clusters), "name"),
     PageColumn("groups", lambda of: _names(of[0].groups), "name"),
-    PageColumn("from", lambda of: parts.moment(of[0].from_ms or None), "t"),
-    PageColumn("until", lambda of: parts.moment(of[0].until_ms), "t"),
-    PageColumn("why", lambda of: parts.sentence(of[0].why), "why"),
+    PageColumn("from", lambda of: words.moment(of[0].from_ms or None), "t"),
+    PageColumn("until", lambda of: words.moment(of[0].until_ms), "t"),
+    PageColumn("why", lambda of: markup.sentence(of[0].why), "why"),
 ]
 
 
@@ -93,17 +95,17 @@ def alerts_page(
         )
     if alerts.silences:
         rows = [(each, now_ms) for each in alerts.silences]
-        body += f"<h2>Silences</h2>{parts.table(_SILENCES, rows, 'silences', untitled=('now', 'why'))}"
+        body += f"<h2>Silences</h2>{markup.table(_SILENCES, rows, 'silences', untitled=('now', 'why'))}"
     return parts.page("Alerts", parts.live("alerts", body), [("Consumer groups", "/")], viewer, follows=parts.EVERY)
 
 
 def _table(firing: Sequence[FiringAlert], now_ms: int, caption: str) -> str:
     rows = [(each, now_ms) for each in firing]
-    return parts.table(_COLUMNS, rows, caption, untitled=("group", "why"), most=_MOST)
+    return markup.table(_COLUMNS, rows, caption, untitled=("group", "why"), most=_MOST)
 
 
 def _notices(alert: FiringAlert) -> str:
-    to = ", ".join(map(parts.text, alert.to))
+    to = ", ".join(map(markup.text, alert.to))
     return "silenced" if alert.is_silenced else f"sent to {to}" if to else "no webhook"
 
 
@@ -114,4 +116,4 @@ def _now(silence: Silence, now_ms: int) -> str:
 
 def _names(names: Names) -> str:
     typed: Iterable[str] = (*names.exact, *names.patterns)
-    return ", ".join(map(parts.text, typed)) or "all"
+    return ", ".join(map(markup.text, typed)) or "all"

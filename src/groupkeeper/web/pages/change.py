@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from groupkeeper.client.admin.types import GroupType
+from groupkeeper.html import markup
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.errors import TOOLS, NotOfConsumers, named
 from groupkeeper.operations.plans.reset import INACTIVE
@@ -51,7 +52,7 @@ def change_page(
 
 def _why(why_not: str, viewer: Viewer) -> str:
     login = ' <a href="/login">Log in</a>' if viewer.can_log_in else ""
-    return f'<p class="verdict none">{parts.sentence(why_not)}{login}</p>'
+    return f'<p class="verdict none">{markup.sentence(why_not)}{login}</p>'
 
 
 def _commands(group: GroupView, way: Way) -> str:
@@ -61,7 +62,7 @@ def _commands(group: GroupView, way: Way) -> str:
     everything, one = ("--all-topics",), ("--topic", "TOPIC:PARTITION")
     choices = ((*everything, "--to-earliest"), (*everything, "--to-latest"), (*one, "--shift-by", "1"))
     commands = (text(command(way, ("plan", "reset", *choice), (group.group_id,))) for choice in choices)
-    items = "".join(f"<li><code>{parts.sentence(each)}</code></li>" for each in commands)
+    items = "".join(f"<li><code>{markup.sentence(each)}</code></li>" for each in commands)
     return (
         f"<p>These commands plan a reset. Nothing is changed before <code>groupkeeper apply</code>.</p><ul>{items}</ul>"
     )
@@ -100,7 +101,7 @@ def _activity(group: GroupView) -> str:
     if group.group_state in (None, *INACTIVE):
         return ""
     return (
-        f'<p class="verdict none">{parts.sentence(f"The group is active ({group.group_state}){_held_by(group)}. ")}'
+        f'<p class="verdict none">{markup.sentence(f"The group is active ({group.group_state}){_held_by(group)}. ")}'
         "A plan can be made now, and applied when it has no members.</p>"
     )
 
@@ -111,7 +112,7 @@ def _held_by(group: GroupView) -> str:
 
 
 def _by_tool(why: NotOfConsumers | str, words: Sequence[str]) -> str:
-    return f'<p class="card soft">{parts.sentence(str(why))}: <code>{escape(text(words))}</code></p>'
+    return f'<p class="card soft">{markup.sentence(str(why))}: <code>{escape(text(words))}</code></p>'
 
 
 def _form(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, deed: str, fields: str, button: str) -> str:
@@ -148,7 +149,9 @@ _OUT_OF_RANGE = {"clamp": "go to its nearer end", "skip": "leave the partition a
 
 
 def _select(name: str, label: str, choices: Mapping[str, str]) -> str:
-    options = "".join(f'<option value="{escape(value)}">{parts.text(text)}</option>' for value, text in choices.items())
+    options = "".join(
+        f'<option value="{escape(value)}">{markup.text(name)}</option>' for value, name in choices.items()
+    )
     return f'<label>{label}<select name="{name}">{options}</select></label>'
 
 
@@ -178,7 +181,7 @@ def _scope(group: GroupView, prefix: str) -> str:
     offset = "start" if group.group_type is GroupType.SHARE else "committed"
     boxes = "".join(
         f'<div class="choice"><input type="checkbox" name="topic" id="{prefix}-{number}" value="{escape(topic)}"/>'
-        f'<label for="{prefix}-{number}" class="name">{parts.text(topic)}</label></div>'
+        f'<label for="{prefix}-{number}" class="name">{markup.text(topic)}</label></div>'
         for number, topic in enumerate(topics)
     )
     return (
@@ -236,6 +239,6 @@ def _delete(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, way: Wa
         return _by_tool(NotOfConsumers(deletes=group.group_type), words)
     if group.group_state not in (None, *INACTIVE):
         why = f"The group is active ({group.group_state}){_held_by(group)}: a group with members is not deleted."
-        return f'<p class="card soft">{parts.sentence(why)}</p>'
+        return f'<p class="card soft">{markup.sentence(why)}</p>'
     note = '<p class="note">The group is deleted with its committed offsets; an undo brings the offsets back.</p>'
     return _form(snapshot, group, viewer, "delete", note, "Plan the deletion of the group")

@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.csv_text import csv_text
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, number, plain, seconds
+from groupkeeper.web.pages.parts import ANONYMOUS, Viewer, plain, seconds
 
 COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
-    PageColumn("status", lambda row: parts.status(row.judged.status), "", "status",
+    PageColumn("status", lambda row: markup.status(row.judged.status), "", "status",
                lambda row: -row.place[0]),
     PageColumn("group", lambda row: parts.group_link(row.cluster, row.group.group_id), "name", "group",
                lambda row: row.group.group_id),
@@ -28,13 +30,13 @@ COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
                lambda row: row.group.lag_change_per_s),
     PageColumn("caught up in", lambda row: words.duration(row.catch_up_ms), "n", "catch_up",
                lambda row: row.catch_up_ms),
-    PageColumn("retention margin", lambda row: parts.duration(row.group.wait.margin_ms), "n", "margin",
+    PageColumn("retention margin", lambda row: parts.marked(row.group.wait.margin_ms), "n", "margin",
                lambda row: row.group.wait.margin_ms),
-    number("members", lambda row: row.group.members, "members"),
+    number_column("members", lambda row: row.group.members, "members"),
     PageColumn("type", lambda row: row.group.group_type or "—", "t", "type", lambda row: row.group.group_type or ""),
     PageColumn("state", lambda row: row.group.group_state or "—", "t", "state",
                lambda row: row.group.group_state or ""),
-    number("rebalances", lambda row: row.group.rebalances, "rebalances"),
+    number_column("rebalances", lambda row: row.group.rebalances, "rebalances"),
     PageColumn("commit age", lambda row: words.duration(row.judged.still_ms), "n", "still",
                lambda row: row.judged.still_ms),
     PageColumn("problem", lambda row: _problem(row.group), "why"),
@@ -124,7 +126,7 @@ def cluster_page(
     counts = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
     csv_link = wish.link("/groups.csv", snapshot.cluster)
     heads = order.heads(COLUMNS, link)
-    table = parts.table(COLUMNS, order.cut(rows), "groups", heads=heads, untitled=UNTITLED)
+    table = markup.table(COLUMNS, order.cut(rows), "groups", heads=heads, untitled=UNTITLED)
     topics_link = parts.url("/topics", cluster=snapshot.cluster)
     links = f'<a href="{topics_link}">topics</a>'
     if mark.is_up:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from groupkeeper.html import markup, plots
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.pipeline.report import plots, words
+from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import verdict
 from groupkeeper.rules.words import capitalized
@@ -83,7 +84,7 @@ def _numbers(snapshot: ClusterSnapshot, judge: Judge) -> str:
     sums = sums_of(snapshot)
     statuses = Counter(row.judged.status.value for row in judge(snapshot))
     legend = "".join(
-        f'<li><a href="{parts.url("/cluster", cluster=snapshot.cluster, status=each)}">{parts.status(each)}</a> '
+        f'<li><a href="{parts.url("/cluster", cluster=snapshot.cluster, status=each)}">{markup.status(each)}</a> '
         f"<b>{words.number(statuses[each])}</b></li>"
         for each in reversed(Status)
         if statuses[each]
@@ -95,12 +96,13 @@ def _numbers(snapshot: ClusterSnapshot, judge: Judge) -> str:
         ("lag, all groups", parts.records(sums.lag)),
         *([("lost", parts.records(sums.lost))] if sums.lost else []),
         ("longest time lag", words.duration(sums.time_lag_ms)),
-        ("shortest retention margin", parts.duration(sums.margin_ms)),
+        ("shortest retention margin", parts.marked(sums.margin_ms)),
     ]
     if not snapshot.is_partial:
         pairs += _of_poll(snapshot)
     if open_starts:
         pairs.append(("partitions without a committed offset", words.number(open_starts)))
     return (
-        f'{parts.numbers(pairs)}{scope.left_out(snapshot)}{plots.stack(dict(statuses))}<ul class="legend">{legend}</ul>'
+        f"{markup.numbers(pairs)}{scope.left_out(snapshot)}"
+        f'{plots.stack(dict(statuses))}<ul class="legend">{legend}</ul>'
     )

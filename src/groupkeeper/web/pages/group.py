@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.html import markup, plots
+from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import may_be, reason_of, since_ms
@@ -15,14 +17,13 @@ from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import What
-from groupkeeper.pipeline.report import plots, words
-from groupkeeper.pipeline.report.model import Activity, LagLine
+from groupkeeper.rules import words
 from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.order import Order
 from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, number
+from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
 
 _MOST_ROWS = 2000
@@ -106,7 +107,7 @@ def _facts(group: GroupView, verdict: GroupVerdict, at_ms: int) -> str:
     began_ms = None if worst is None else since_ms(group, worst[0], at_ms)
     described, wait = group.description, group.wait
     pairs = [
-        ("status", parts.status(judged.status)),
+        ("status", markup.status(judged.status)),
         *([("since", parts.since(began_ms, at_ms))] if began_ms is not None else []),
         ("type", group.group_type or "—"),
         ("state", re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr/>", group.group_state or "—")),
@@ -119,7 +120,7 @@ def _facts(group: GroupView, verdict: GroupVerdict, at_ms: int) -> str:
         ),
         ("lag change", parts.per_s(group.lag_change_per_s)),
         ("time lag", parts.time_lag(group.lag, wait)),
-        ("retention margin", parts.duration(wait.margin_ms)),
+        ("retention margin", parts.marked(wait.margin_ms)),
         ("commit age", words.duration(judged.still_ms)),
         ("uncommitted", _uncommitted(group.lag)),
         ("rebalances seen", words.number(group.rebalances)),
@@ -128,30 +129,30 @@ def _facts(group: GroupView, verdict: GroupVerdict, at_ms: int) -> str:
         if described.group_epoch is not None:
             pairs.append(("group epoch", words.number(described.group_epoch)))
             pairs.append(("target epoch", words.number(described.target_assignment_epoch)))
-        pairs.append(("assignor", parts.text(described.partition_assignor or None)))
+        pairs.append(("assignor", markup.text(described.partition_assignor or None)))
         pairs.append(("coordinator", f"broker {described.coordinator.id}"))
     if group.dead_letters is not None:
-        pairs.append(("dead-letter queue", parts.text(str(group.dead_letters))))
+        pairs.append(("dead-letter queue", markup.text(str(group.dead_letters))))
     if group.streams is not None:
         tasks = [sum(len(getattr(each.assignment, role)) for each in group.streams.members)
                  for role in ("active", "standby", "warmup")]  # fmt: skip
         pairs.append(("active, standby, warm-up tasks", " / ".join(map(words.number, tasks))))
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
     why = reason_of(group, worst)
-    because = f'<p class="because">{parts.sentence(why)}.</p>' if why else ""
-    missing = parts.sentence(capitalized(missing)) if missing else ""
+    because = f'<p class="because">{markup.sentence(why)}.</p>' if why else ""
+    missing = markup.sentence(capitalized(missing)) if missing else ""
     notes = "".join(f'<p class="note">{each}.</p>' for each in (parts.unread(group), missing) if each)
-    return f'<div class="card">{because}{parts.numbers(pairs)}{notes}</div>'
+    return f'<div class="card">{because}{markup.numbers(pairs)}{notes}</div>'
 
 
 def _why(snapshot: ClusterSnapshot, group: GroupView, found: Sequence[Fact], ways: Ways) -> str:
     way = way_to(snapshot.cluster, ways)
     items = [
-        f"<li>{parts.sentence(told(fact))}{_SKIPS if '--shift-by' in fact.words else ''}<br/>"
-        f"<code>{parts.sentence(text(command(way, fact.words, fact.names)))}</code></li>"
+        f"<li>{markup.sentence(told(fact))}{_SKIPS if '--shift-by' in fact.words else ''}<br/>"
+        f"<code>{markup.sentence(text(command(way, fact.words, fact.names)))}</code></li>"
         for fact in found
     ]
-    ask = parts.sentence(text(command(way, ("groups", "why"), (group.group_id,))))
+    ask = markup.sentence(text(command(way, ("groups", "why"), (group.group_id,))))
     more = f'<p class="note">More, with the record and the transaction: <code>{ask}</code></p>'
     return f'<h2>Why it does not move</h2><div class="card"><ol>{"".join(items)}</ol>{more}</div>' if items else ""
 
@@ -175,13 +176,13 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[GroupSam
         points.append((_time(snapshot.measured_ms), group.lag.lag))
     if len(points) < 2:
         if group.lag.lag is not None:
-            return parts.nothing("There is no history of the group's lag yet.")
-        return parts.nothing(
+            return markup.nothing("There is no history of the group's lag yet.")
+        return markup.nothing(
             "Nothing is committed, so the lag is not known."
             if group.lag.uncommitted_partitions
             else "It is not known now."
         )
-    line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
+    line = plots.LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
     caption = "Lag, in offsets, over the last 24 hours at most."
     return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{caption}</figcaption></figure>'
 
@@ -196,7 +197,7 @@ def _progress(cluster: str, samples: Sequence[GroupSample]) -> str:
     counts = [0] * ((known[-1][0] - begin) // minutes + 1)
     for (_, before), (minute, after) in pairwise(known):
         counts[(minute - begin) // minutes] += max(0, after - before)
-    activity = Activity(cluster, _time(begin * _MINUTE_MS), minutes, tuple(counts), (), ())
+    activity = plots.Activity(cluster, _time(begin * _MINUTE_MS), minutes, tuple(counts), (), ())
     bars = plots.bars_over_time(activity, counts, "offsets", is_rate=False)
     caption = (
         f"Offsets by which its commits advanced in each {words.counted(minutes, 'minute')}; "
@@ -214,11 +215,11 @@ def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
 
 def _members(group: GroupView) -> str:
     if group.description is None:
-        return parts.nothing("Its members are not known now.")
+        return markup.nothing("Its members are not known now.")
     if not group.description.members:
-        return parts.nothing("The group has no members.")
+        return markup.nothing("The group has no members.")
     members: Sequence[AnyMember] = group.description.members
-    return parts.table(_MEMBERS, members, "members", most=_MOST_ROWS)
+    return markup.table(_MEMBERS, members, "members", most=_MOST_ROWS)
 
 
 def _target(member: AnyMember) -> str:
@@ -228,10 +229,10 @@ def _target(member: AnyMember) -> str:
 
 
 _MEMBERS: Sequence[PageColumn[AnyMember]] = [
-    PageColumn("member", lambda each: parts.text(getattr(each, "instance_id", None) or each.member_id), "name"),
-    PageColumn("client", lambda each: parts.text(each.client_id), "name"),
-    PageColumn("host", lambda each: parts.text(each.host), "t"),
-    number("member epoch", lambda each: getattr(each, "member_epoch", None)),
+    PageColumn("member", lambda each: markup.text(getattr(each, "instance_id", None) or each.member_id), "name"),
+    PageColumn("client", lambda each: markup.text(each.client_id), "name"),
+    PageColumn("host", lambda each: markup.text(each.host), "t"),
+    number_column("member epoch", lambda each: getattr(each, "member_epoch", None)),
     PageColumn("assignment", lambda each: _places(each.assignment), "name"),
     PageColumn("target assignment", lambda each: _target(each), "name"),
 ]
@@ -242,20 +243,20 @@ def _places(places: Sequence[TopicPartition]) -> str:
     for topic, partition in sorted(places)[:_MOST_PLACES]:
         by_topic.setdefault(topic, []).append(partition)
     left = len(places) - _MOST_PLACES
-    shown = "; ".join(f"{parts.text(topic)}: {', '.join(map(str, some))}" for topic, some in by_topic.items())
+    shown = "; ".join(f"{markup.text(topic)}: {', '.join(map(str, some))}" for topic, some in by_topic.items())
     return (shown or "nothing") + (f" and {left:,} more" if left > 0 else "")
 
 
 def _events(changes: Sequence[Noted]) -> str:
     if not changes:
-        return parts.nothing("No change of a member, assignment or state was seen.")
-    return parts.table(_EVENTS, changes[-_MOST_EVENTS:][::-1], "events")
+        return markup.nothing("No change of a member, assignment or state was seen.")
+    return markup.table(_EVENTS, changes[-_MOST_EVENTS:][::-1], "events")
 
 
 _EVENTS: Sequence[PageColumn[Noted]] = [
-    PageColumn("when", lambda each: parts.moment(each.at_ms), "t"),
-    PageColumn("what", lambda each: EVENTS.get(each.what, parts.text(each.what))),
-    PageColumn("member", lambda each: parts.text(each.member_id), "name"),
+    PageColumn("when", lambda each: words.moment(each.at_ms), "t"),
+    PageColumn("what", lambda each: EVENTS.get(each.what, markup.text(each.what))),
+    PageColumn("member", lambda each: markup.text(each.member_id), "name"),
     PageColumn("before", lambda each: _value(each.what, each.before), "name"),
     PageColumn("after", lambda each: _value(each.what, each.after), "name"),
 ]
@@ -266,7 +267,7 @@ def _value(what: str, noted: str | None) -> str:
     """A value of an event from the history, in words."""
     if what == What.UPGRADED:
         return _PROTOCOLS.get(noted or "", "—")
-    return "nothing" if noted == "" else parts.text(noted)
+    return "nothing" if noted == "" else markup.text(noted)
 
 
 def _time(ms: int) -> datetime:

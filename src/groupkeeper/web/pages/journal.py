@@ -8,14 +8,16 @@ from html import escape
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.changes.service import why_left_out
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import ROWS, Order
-from groupkeeper.web.pages.parts import PageColumn, Viewer, number
+from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.plan import subject_of
 
 _MOST_NAMES = 3
@@ -41,7 +43,7 @@ def journal_page(
         '</label><button type="submit">Show</button></form>'
     )
     told = "" if viewer.person is None else record.said_to(viewer.person)
-    problem = f'<p class="verdict bad">{parts.sentence(told)}</p>' if told else ""
+    problem = f'<p class="verdict bad">{markup.sentence(told)}</p>' if told else ""
     broken = f" {words.counted(record.broken, 'line')} of it cannot be read." if record.broken else ""
     older = ""
     if record.left_out:
@@ -56,30 +58,30 @@ def journal_page(
 
 
 _CHANGES: Sequence[PageColumn[tuple[ChangeRecord, ChangeSummary]]] = [
-    PageColumn("when", lambda of: _link_to(of[1].head.id, parts.moment(of[1].head.time_ms)), "t"),
-    PageColumn("what", lambda of: parts.text(of[1].head.kind), "t"),
+    PageColumn("when", lambda of: _link_to(of[1].head.id, words.moment(of[1].head.time_ms)), "t"),
+    PageColumn("what", lambda of: markup.text(of[1].head.kind), "t"),
     PageColumn("names", lambda of: _names(of[1].names), "name"),
-    PageColumn("cluster", lambda of: parts.text(of[0].cluster(of[1].head) or of[1].head.cluster_id), "t"),
-    PageColumn("by", lambda of: parts.text(of[1].head.user), "name"),
+    PageColumn("cluster", lambda of: markup.text(of[0].cluster(of[1].head) or of[1].head.cluster_id), "t"),
+    PageColumn("by", lambda of: markup.text(of[1].head.user), "name"),
     PageColumn("result", lambda of: str(of[1].result), "t"),
     PageColumn("undone by", lambda of: "" if of[1].undone_by is None else _link_to(of[1].undone_by), "t"),
-    number("partitions", lambda of: of[1].partition_count),
+    number_column("partitions", lambda of: of[1].partition_count),
 ]
 
 
 def changes_table(record: ChangeRecord, changes: Sequence[ChangeSummary]) -> str:
     """Changes as a table."""
-    return parts.table(_CHANGES, [(record, each) for each in changes[:ROWS]], "changes")
+    return markup.table(_CHANGES, [(record, each) for each in changes[:ROWS]], "changes")
 
 
 def _names(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMES
-    return ", ".join(map(parts.text, names[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(markup.text, names[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _link_to(change_id: str, name: str = "") -> str:
     """The link to a change; `name` "": its id."""
-    return f'<a href="{parts.url("/journal/change", id=change_id)}">{parts.text(name or change_id)}</a>'
+    return f'<a href="{parts.url("/journal/change", id=change_id)}">{markup.text(name or change_id)}</a>'
 
 
 _UNFINISHED = (
@@ -111,15 +113,15 @@ def change_made_page(
     broken = f" {words.counted(recorded.broken, 'line')} about it cannot be read." if recorded.broken else ""
     cluster = record.cluster(head)
     pairs = [
-        ("what", parts.text(head.kind)),
-        ("when", parts.moment(head.time_ms)),
-        ("cluster", parts.text(cluster or head.cluster_id)),
+        ("what", markup.text(head.kind)),
+        ("when", words.moment(head.time_ms)),
+        ("cluster", markup.text(cluster or head.cluster_id)),
         (f"{head.subject}s", words.number(len(recorded.groups))),
     ]
     undo = ""
     if unseen:
         undo = (
-            f"<p>{parts.sentence(why_left_out(unseen))} The undo is a command: "
+            f"<p>{markup.sentence(why_left_out(unseen))} The undo is a command: "
             f"<code>{escape(shlex.join(command))}</code></p>"
         )
     elif may_undo and cluster is not None:
@@ -127,8 +129,8 @@ def change_made_page(
         undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
     earlier = "" if head.undoes is None else f"<p>It undoes {_link_to(head.undoes)}.</p>"
     body = (
-        f'<p class="verdict {tone}">{summary}{broken}</p><div class="card">{parts.numbers(pairs)}'
-        f'<p class="note">By {parts.sentence(maker_of(head))}. As a command: '
+        f'<p class="verdict {tone}">{summary}{broken}</p><div class="card">{markup.numbers(pairs)}'
+        f'<p class="note">By {markup.sentence(maker_of(head))}. As a command: '
         f"<code>{escape(shlex.join(head.command))}</code></p></div>{earlier}"
         f'<div class="actions">{undo}</div><h2>Partitions</h2>{_places(recorded)}'
     )
@@ -146,12 +148,12 @@ class _Place(NamedTuple):
 
 
 _PLACES: Sequence[PageColumn[_Place]] = [
-    PageColumn("group", lambda each: parts.text(each.group_id), "name"),
-    PageColumn("topic", lambda each: parts.text(each.place.topic), "name"),
+    PageColumn("group", lambda each: markup.text(each.group_id), "name"),
+    PageColumn("topic", lambda each: markup.text(each.place.topic), "name"),
     PageColumn("partition", lambda each: str(each.place.partition), "n"),
     PageColumn("before", lambda each: parts.offset(each.before, "none"), "n"),
     PageColumn("after", lambda each: parts.offset(each.after, "deleted"), "n"),
-    PageColumn("problem", lambda each: parts.sentence(each.problem), "why"),
+    PageColumn("problem", lambda each: markup.sentence(each.problem), "why"),
 ]
 
 
@@ -165,16 +167,16 @@ def _places(recorded: Recorded) -> str:
         for place, (before, after) in pairs.items()
     ]
     columns = [_PLACES[0]._replace(title=str(recorded.head.subject)), *_PLACES[1:]]
-    return parts.table(columns, rows, "partitions", most=_MOST_ROWS)
+    return markup.table(columns, rows, "partitions", most=_MOST_ROWS)
 
 
 _PLANS: Sequence[PageColumn[DeskEntry]] = [
-    PageColumn("made", lambda each: f'<a href="{parts.url("/plan", id=each.id)}">{parts.moment(each.plan.made_ms)}</a>',
+    PageColumn("made", lambda each: f'<a href="{parts.url("/plan", id=each.id)}">{words.moment(each.plan.made_ms)}</a>',
                "t"),
     PageColumn("what", lambda each: str(each.plan.kind), "t"),
-    PageColumn("group", lambda each: parts.text(subject_of(each)), "name"),
-    PageColumn("cluster", lambda each: parts.text(each.cluster), "t"),
-    PageColumn("by", lambda each: parts.text(each.made_by), "name"),
+    PageColumn("group", lambda each: markup.text(subject_of(each)), "name"),
+    PageColumn("cluster", lambda each: markup.text(each.cluster), "t"),
+    PageColumn("by", lambda each: markup.text(each.made_by), "name"),
     PageColumn("how far", lambda each: _how_far(each), "t"),
     PageColumn("change", lambda each: _link_to(each.change_id) if each.change_id else "", "t"),
 ]  # fmt: skip
@@ -186,7 +188,7 @@ def plans_page(entries: Sequence[DeskEntry], viewer: Viewer) -> str:
         '<p class="soft">Plans that were made from pages since the server was started, the latest first. '
         '<a href="/journal">The journal</a> has all changes.</p>'
     )
-    table = parts.table(_PLANS, entries, "plans") if entries else parts.nothing("There are none.")
+    table = markup.table(_PLANS, entries, "plans") if entries else markup.nothing("There are none.")
     return parts.page("Plans", note + table, _TOP, viewer)
 
 

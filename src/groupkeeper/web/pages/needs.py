@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.verdicts import reason_of, since_ms
 from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.errors import named
 from groupkeeper.operations.selection import Names, command_about
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.rules.causes import Cause
 from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.status import Status
@@ -21,7 +23,7 @@ from groupkeeper.rules.words import within
 from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.judged import GENERATED, Firing, Judge, JudgedGroup
-from groupkeeper.web.pages.parts import PageColumn, Viewer
+from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
 
 _MOST_SHOWN = 12
@@ -67,7 +69,7 @@ def needs_html(needs: Sequence[Need], now_ms: int, viewer: Viewer, firing: Firin
 def _more(rest: Sequence[Need]) -> str:
     counts = Counter((one.snapshot.cluster, one.row.judged.status) for one in rest)
     links = (
-        f'<a href="{parts.url("/cluster", cluster=name, status=status)}">{parts.text(name)} {status}</a> {count:,}'
+        f'<a href="{parts.url("/cluster", cluster=name, status=status)}">{markup.text(name)} {status}</a> {count:,}'
         for (name, status), count in counts.items()
     )
     return f"<p>and {len(rest):,} more: {', '.join(links)}</p>" if rest else ""
@@ -77,10 +79,10 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
     cluster = one.snapshot.cluster
     verdict = GroupVerdict.of(one.row.group, one.snapshot.known.at_ms)
     alerts = firing.get((cluster, one.name), ())
-    alert = f' <a class="alert" href="/alerts">alert: {", ".join(map(parts.text, alerts))}</a>' if alerts else ""
-    where = parts.text(cluster)
+    alert = f' <a class="alert" href="/alerts">alert: {", ".join(map(markup.text, alerts))}</a>' if alerts else ""
+    where = markup.text(cluster)
     if not one.snapshot.is_up and one.snapshot.known.measured_ms is not None:
-        where += f", last known {parts.ago(one.snapshot.known.measured_ms, now_ms)}"
+        where += f", last known {words.ago(now_ms - one.snapshot.known.measured_ms)}"
     cause = _cause(one, verdict)
     of = _concern(one, verdict, cause)
     step = command_about(way_to(cluster, ways), next_step(of), one.name)
@@ -89,11 +91,11 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
     link = parts.url("/change", cluster=cluster, group=one.name)
     change = f' <a href="{link}">Reset, delete …</a>' if viewer.changes else ""
     return (
-        f'<li><p class="judged">{parts.status(one.row.judged.status)}{_since(one, verdict, now_ms)}</p>'
+        f'<li><p class="judged">{markup.status(one.row.judged.status)}{_since(one, verdict, now_ms)}</p>'
         f'<div class="about"><p><span class="name">{one.link}</span> '
-        f'<span class="soft">{where}</span>{alert}</p><p class="because">{parts.sentence(because(of))}</p>'
+        f'<span class="soft">{where}</span>{alert}</p><p class="because">{markup.sentence(because(of))}</p>'
         f'</div>{_figures(one.row)}<p class="next"><span class="soft">look closer:</span> '
-        f"<code>{parts.sentence(text(step))}</code>{change}</p></li>"
+        f"<code>{markup.sentence(text(step))}</code>{change}</p></li>"
     )
 
 
@@ -148,11 +150,11 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
     named = [one for one in left if not GENERATED.fullmatch(one.name)]
     generated = len(left) - len(named)
     named.sort(key=lambda one: -(one.row.group.lag.lost or 0))
-    shown = [f"{parts.text(one.name)}{_lost(one)}" for one in named[:_FEW]]
+    shown = [f"{markup.text(one.name)}{_lost(one)}" for one in named[:_FEW]]
     shown += [f"{len(named) - _FEW:,} more"] if len(named) > _FEW else []
     shown += [f"{generated:,} of kafka-console-consumer"] if generated else []
     rows = [*named, *(one for one in left if GENERATED.fullmatch(one.name))]
-    table = parts.table(_LEFT, rows, "groups without members", untitled=("group", "cluster"), most=_MOST_LEFT)
+    table = markup.table(_LEFT, rows, "groups without members", untitled=("group", "cluster"), most=_MOST_LEFT)
     return (
         f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members, behind: '
         "review and sweep</b> "
@@ -166,7 +168,7 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
 def _commitless(left: Sequence[Need]) -> str:
     """Text about the last commit that was seen in any of these groups; "": none was."""
     latest_ms = max((one.row.group.progress_ms or 0 for one in left), default=0)
-    return f" since {parts.moment(latest_ms)} UTC" if latest_ms else ""
+    return f" since {words.moment(latest_ms)} UTC" if latest_ms else ""
 
 
 def _lost(one: Need) -> str:
@@ -176,7 +178,7 @@ def _lost(one: Need) -> str:
 
 _LEFT: Sequence[PageColumn[Need]] = [
     PageColumn("group", lambda one: one.link, "name"),
-    PageColumn("cluster", lambda one: parts.text(one.snapshot.cluster)),
+    PageColumn("cluster", lambda one: markup.text(one.snapshot.cluster)),
     PageColumn("lag", lambda one: parts.lag_and_lost(one.row.group.lag), "n"),
     PageColumn("time lag", lambda one: parts.time_lag(one.row.group.lag, one.row.group.wait), "n"),
     PageColumn("commit age", lambda one: words.duration(one.row.judged.still_ms), "n"),
@@ -194,6 +196,6 @@ def _sweeps(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
         sweep = command(way_to(cluster, ways), next_step(own[0].row.urgency_facts), names)
         page = f' <a href="{parts.url("/sweep", cluster=cluster)}">plan it here</a>' if viewer.changes else ""
         items += (
-            f"<li>{parts.cluster_link(cluster)} {len(own):,}{page}<br/><code>{parts.sentence(text(sweep))}</code></li>"
+            f"<li>{parts.cluster_link(cluster)} {len(own):,}{page}<br/><code>{markup.sentence(text(sweep))}</code></li>"
         )
     return f"<ul>{items}</ul>"

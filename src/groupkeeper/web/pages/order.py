@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
-from groupkeeper.web.pages.parts import PageColumn
+from groupkeeper.html.markup import PageColumn
 
 ROWS = 100
 

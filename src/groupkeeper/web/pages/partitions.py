@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.csv_text import csv_text
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.verdicts import partition_statuses
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagStatus, PartitionLag
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import PageColumn, number, plain, seconds
+from groupkeeper.web.pages.parts import plain, seconds
 
 _MOST_ROWS = 2000
 WELL = (Status.OK, "")
@@ -45,26 +47,26 @@ _COLUMNS: Sequence[PageColumn[PartitionRow]] = [
     PageColumn("topic", lambda each: parts.topic_link(each.cluster, each.row.topic), "name", "topic",
                lambda each: each.row.topic),
     PageColumn("partition", lambda each: str(each.row.partition), "n", "partition", lambda each: each.row.partition),
-    PageColumn("status", lambda each: parts.status(each.status) + " <b>the reason</b>" * each.is_marked, "", "status",
+    PageColumn("status", lambda each: markup.status(each.status) + " <b>the reason</b>" * each.is_marked, "", "status",
                lambda each: RANKS[each.status]),
     PageColumn("lag", lambda each: each.waiting(words.number(each.row.lag)), "n", "lag", lambda each: each.row.lag),
-    number("lost", lambda each: each.row.lost),
-    number("readable", lambda each: each.row.readable),
+    number_column("lost", lambda each: each.row.lost),
+    number_column("readable", lambda each: each.row.readable),
     PageColumn("time lag",
-               lambda each: each.waiting(parts.duration(each.wait.lag_ms, is_estimated=each.wait.is_estimated)),
+               lambda each: each.waiting(parts.marked(each.wait.lag_ms, is_estimated=each.wait.is_estimated)),
                "n", "time_lag", lambda each: each.wait.lag_ms),
-    PageColumn("retention margin", lambda each: each.waiting(parts.duration(each.wait.margin_ms)), "n", "margin",
+    PageColumn("retention margin", lambda each: each.waiting(parts.marked(each.wait.margin_ms)), "n", "margin",
                lambda each: each.wait.margin_ms),
     PageColumn("commit age", lambda each: words.duration(each.stood_ms), "n", "age", lambda each: each.stood_ms),
     PageColumn("committed offset", lambda each: parts.offset(each.row.committed, "none"), "n", "offset",
                lambda each: each.row.committed and each.row.committed.offset),
-    number("log start", lambda each: each.row.log_start_offset),
-    number("log end", lambda each: each.row.log_end_offset, "end"),
+    number_column("log start", lambda each: each.row.log_start_offset),
+    number_column("log end", lambda each: each.row.log_end_offset, "end"),
     PageColumn("offset status", lambda each: each.row.status.value.replace("_", " "), "t"),
-    number("done ahead", lambda each: each.row.done_ahead),
+    number_column("done ahead", lambda each: each.row.done_ahead),
     PageColumn("member", lambda each: _member_name(each.row.member), "name", "member",
                lambda each: each.row.member and each.row.member.client_id),
-    PageColumn("problem", lambda each: parts.text(_problem(each.row)) if _problem(each.row) else "", "why"),
+    PageColumn("problem", lambda each: markup.text(_problem(each.row)) if _problem(each.row) else "", "why"),
 ]  # fmt: skip
 _ASCENDING_FIRST = ("topic", "partition", "margin", "member")
 BY_STATUS = Order("status", ascending=_ASCENDING_FIRST)
@@ -107,9 +109,9 @@ def partitions_table(
     """The table. `marked`: the partition that is the reason why the group does not move."""
     known = snapshot.known
     if known.is_partial:
-        return parts.nothing("They are not in the history, from which these numbers come.")
+        return markup.nothing("They are not in the history, from which these numbers come.")
     if not group.rows:
-        return parts.nothing("It has no committed offsets, or you may not see their topics.")
+        return markup.nothing("It has no committed offsets, or you may not see their topics.")
 
     def link(other: Mapping[str, str | int]) -> str:
         own: dict[str, str | int] = {**order.parameters, **other}
@@ -117,7 +119,7 @@ def partitions_table(
 
     columns = _columns(group)
     rows = partition_rows(known, group, statuses, order, marked)
-    table = parts.table(columns, rows[:_MOST_ROWS], "partitions", heads=order.heads(columns, link))
+    table = markup.table(columns, rows[:_MOST_ROWS], "partitions", heads=order.heads(columns, link))
     more = f"The first {_MOST_ROWS:,} of {len(rows):,}. " if len(rows) > _MOST_ROWS else ""
     csv = parts.url("/partitions.csv", cluster=snapshot.cluster, group=group.group_id, **order.parameters)
     saved = f'<a href="{csv}">CSV</a>' if snapshot.is_up else ""
@@ -177,4 +179,4 @@ def _without_commit(group: GroupView) -> str:
 
 
 def _member_name(member: AnyMember | None) -> str:
-    return "—" if member is None else f"{parts.text(member.client_id)} {parts.text(member.host)}"
+    return "—" if member is None else f"{markup.text(member.client_id)} {markup.text(member.host)}"

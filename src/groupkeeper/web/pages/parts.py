@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from groupkeeper.client.admin.types import OffsetAndMetadata
+from groupkeeper.html.look import STYLE as REPORT_STYLE
+from groupkeeper.html.markup import sentence, text
 from groupkeeper.live.model import ClusterSnapshot, GroupView, WaitSum
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.problems import Problem
-from groupkeeper.pipeline.report import words
-from groupkeeper.pipeline.report.look import STYLE as REPORT_STYLE
-from groupkeeper.pipeline.report.markup import PageColumn as PageColumn
-from groupkeeper.pipeline.report.markup import Shown, class_of
-from groupkeeper.pipeline.report.markup import nothing as nothing
-from groupkeeper.pipeline.report.markup import number as number
-from groupkeeper.pipeline.report.markup import numbers as numbers
-from groupkeeper.pipeline.report.markup import sentence as sentence
-from groupkeeper.pipeline.report.markup import status as status
-from groupkeeper.pipeline.report.markup import text as text
-from groupkeeper.rules.words import moment as moment
+from groupkeeper.rules import words
 from groupkeeper.web.access.people import Person
 
 STYLE = (
@@ -277,13 +269,8 @@ def page(
 
 def since(ms: int, now_ms: int) -> str:
     """A time, in short: hours and minutes within the last day, else the date."""
-    day, _, clock = moment(ms).partition(" ")
+    day, _, clock = words.moment(ms).partition(" ")
     return clock[:5] if now_ms - ms < _DAY_MS else day
-
-
-def ago(ms: int, now_ms: int) -> str:
-    """How long ago a time was."""
-    return f"{words.duration(max(0, now_ms - ms))} ago"
 
 
 def problems(found: Sequence[Problem]) -> str:
@@ -302,8 +289,7 @@ def problem(of: Problem, *, with_group: bool = False) -> str:
     where += [f"broker {of.broker}"] if of.broker is not None else []
     if of.topic is not None:
         where.append(of.topic if of.partition is None else f"{of.topic}-{of.partition}")
-    text = f"missing ACL: {of.acl}" if of.acl is not None else of.message
-    return escape(words.reason(": ".join([*where, text])))
+    return sentence(": ".join([*where, f"missing ACL: {of.acl}" if of.acl is not None else of.message]))
 
 
 def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
@@ -325,8 +311,9 @@ def another(snapshot: ClusterSnapshot, now_ms: int) -> str:
         return ""
     now = snapshot.known.cluster_id
     return (
-        f'<p class="verdict none">Since {moment(replaced.since_ms)} UTC {text(snapshot.cluster)} is another cluster, '
-        f"with the id {text(now)}; before, it was {text(replaced.before)}. The history of each is kept apart.</p>"
+        f'<p class="verdict none">Since {words.moment(replaced.since_ms)} UTC {text(snapshot.cluster)} is another '
+        f"cluster, with the id {text(now)}; before, it was {text(replaced.before)}. "
+        "The history of each is kept apart.</p>"
     )
 
 
@@ -344,52 +331,25 @@ def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:
         return "The cluster is being polled for the first time."
     if snapshot.measured_ms is None:
         return _down(snapshot, now_ms)
-    return f"as of {moment(snapshot.measured_ms)} UTC, {ago(snapshot.measured_ms, now_ms)}"
+    return f"as of {words.moment(snapshot.measured_ms)} UTC, {words.ago(now_ms - snapshot.measured_ms)}"
 
 
 def _down(snapshot: ClusterSnapshot, now_ms: int) -> str:
     since_ms, last = snapshot.polls.failing_ms, snapshot.last
-    since = "" if since_ms is None else f" since {moment(since_ms)} UTC ({words.duration(max(0, now_ms - since_ms))})"
+    since = (
+        "" if since_ms is None else f" since {words.moment(since_ms)} UTC ({words.duration(max(0, now_ms - since_ms))})"
+    )
     if last is None:
         return f"The cluster cannot be reached{since}, so nothing is known about its groups now."
     return (
-        f"The cluster cannot be reached{since}. The numbers below are old: as of {moment(last.measured_ms)} UTC, "
-        f"{ago(last.measured_ms or 0, now_ms)}."
+        f"The cluster cannot be reached{since}. The numbers below are old: as of {words.moment(last.measured_ms)} UTC, "
+        f"{words.ago(now_ms - (last.measured_ms or 0))}."
     )
 
 
 def old(snapshot: ClusterSnapshot, html: str) -> str:
     """HTML with numbers of a cluster, marked if they are old."""
     return html if snapshot.is_up else f'<div class="old"><p class="soft">Last known:</p>{html}</div>'
-
-
-def table(
-    columns: Sequence[PageColumn[Shown]],
-    rows: Sequence[Shown],
-    caption: str,
-    *,
-    heads: Sequence[str] = (),
-    untitled: Collection[str] | None = None,
-    most: int | None = None,
-    rest: str = "",
-) -> str:
-    """A table. `heads`: the headings, if they are more than titles. `untitled`: columns that need no label; if it
-    is given, each row is a card on a phone. `most`: how many rows are shown; `rest`: text about where the others
-    are.
-    """
-    titles = [None if untitled is None else "" if each.title in untitled else each.title for each in columns]
-    labels = ["" if title is None else f' data-label="{title}"' for title in titles]
-    whole = [(column.html, class_of(column.kind) + label) for column, label in zip(columns, labels, strict=True)]
-    body = "\n".join(f"<tr>{''.join(f'<td{of}>{html(row)}</td>' for html, of in whole)}</tr>" for row in rows[:most])
-    note = ""
-    if most is not None and len(rows) > most:
-        note = f'<p class="note">The first {most:,} of {len(rows):,}{rest}.</p>'
-    kind = "" if untitled is None else ' class="stack-up"'
-    return (
-        f'{note}<div class="wide" tabindex="0" role="group" aria-label="{escape(caption)}"><table{kind}>'
-        f"<thead><tr>{''.join(heads or (each.head() for each in columns))}</tr></thead><tbody>{body}</tbody></table>"
-        "</div>"
-    )
 
 
 def group_link(cluster: str, group_id: str) -> str:
@@ -428,12 +388,12 @@ def lag_and_lost(of: LagSum) -> str:
 
 
 def time_lag(of: LagSum, wait: WaitSum) -> str:
-    """How long the oldest waiting record has waited, marked as `duration` does."""
+    """How long the oldest waiting record has waited, marked as `marked` does."""
     has_more = bool(of.open_starts or of.beyond)
     if has_more and not wait.lag_ms:
         return UNKNOWN
     is_least = has_more or bool(wait.unknown)
-    return duration(wait.lag_ms, is_least=is_least, is_estimated=bool(wait.estimated))
+    return marked(wait.lag_ms, is_least=is_least, is_estimated=bool(wait.estimated))
 
 
 def without_commit(of: LagSum) -> str:
@@ -462,7 +422,7 @@ def offset(commit: OffsetAndMetadata | None, otherwise: str) -> str:
     return otherwise if commit is None else words.number(commit.offset)
 
 
-def duration(ms: int | None, *, is_least: bool = False, is_estimated: bool = False) -> str:
+def marked(ms: int | None, *, is_least: bool = False, is_estimated: bool = False) -> str:
     """A duration, marked if it is a lower bound, or interpolated."""
     if ms is None:
         return "—"

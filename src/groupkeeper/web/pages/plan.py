@@ -8,14 +8,16 @@ from html import escape
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.model import Change, Kind, PlanTrouble
 from groupkeeper.operations.plans.recorder import UNANSWERED
 from groupkeeper.operations.problems import Attempt, Problem
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import PageColumn, Viewer, number
+from groupkeeper.web.pages.parts import Viewer
 
 _MOST_ROWS = 2000
 _DEEDS = {Kind.DELETE: Attempt.DELETE_OFFSETS, Kind.DELETE_GROUPS: Attempt.DELETE}
@@ -38,19 +40,19 @@ class _Planned(NamedTuple):
 
 
 _COLUMNS: Sequence[PageColumn[_Planned]] = [
-    PageColumn("group", lambda each: parts.text(each.group_id), "name"),
-    PageColumn("topic", lambda each: parts.text(each.place.topic), "name"),
+    PageColumn("group", lambda each: markup.text(each.group_id), "name"),
+    PageColumn("topic", lambda each: markup.text(each.place.topic), "name"),
     PageColumn("partition", lambda each: str(each.place.partition), "n"),
     PageColumn("before", lambda each: parts.offset(each.change.before, "none"), "n"),
     PageColumn("after", lambda each: parts.offset(each.change.after, "deleted"), "n"),
-    number("skipped", lambda each: each.change.skipped),
-    number("read again", lambda each: each.change.replayed),
-    PageColumn("record before", lambda each: parts.moment(each.change.before_ms), "t"),
-    PageColumn("record after", lambda each: parts.moment(each.change.after_ms), "t"),
-    number("log start", lambda each: each.change.log_start_offset),
-    number("log end", lambda each: each.change.log_end_offset),
-    PageColumn("certainty", lambda each: parts.text(each.change.certainty), "t"),
-    PageColumn("why", lambda each: parts.sentence(each.change.why), "why"),
+    number_column("skipped", lambda each: each.change.skipped),
+    number_column("read again", lambda each: each.change.replayed),
+    PageColumn("record before", lambda each: words.moment(each.change.before_ms), "t"),
+    PageColumn("record after", lambda each: words.moment(each.change.after_ms), "t"),
+    number_column("log start", lambda each: each.change.log_start_offset),
+    number_column("log end", lambda each: each.change.log_end_offset),
+    PageColumn("certainty", lambda each: markup.text(each.change.certainty), "t"),
+    PageColumn("why", lambda each: markup.sentence(each.change.why), "why"),
     PageColumn("result", lambda each: each.result, "t"),
 ]
 
@@ -94,7 +96,7 @@ def _troubles(entry: DeskEntry) -> Sequence[PlanTrouble]:
 
 def _verdict(entry: DeskEntry, problems: Sequence[Problem]) -> str:
     tone, text = outcome_of(entry, problems)
-    return f'<p class="verdict {tone}" role="status">{parts.sentence(text)}</p>'
+    return f'<p class="verdict {tone}" role="status">{markup.sentence(text)}</p>'
 
 
 def outcome_of(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]:
@@ -139,22 +141,22 @@ def _problems(problems: Sequence[Problem]) -> str:
 
 
 def _list(remarks: Iterable[str]) -> str:
-    items = "".join(f"<li>{parts.sentence(remark)}</li>" for remark in remarks)
+    items = "".join(f"<li>{markup.sentence(remark)}</li>" for remark in remarks)
     return f'<ul class="problems">{items}</ul>' if items else ""
 
 
 def _facts(entry: DeskEntry) -> str:
     pairs = [
         ("kind", str(entry.plan.kind)),
-        ("made by", parts.text(entry.made_by)),
-        ("made", parts.moment(entry.plan.made_ms)),
-        ("compared", parts.moment(entry.compared_ms)),
+        ("made by", markup.text(entry.made_by)),
+        ("made", words.moment(entry.plan.made_ms)),
+        ("compared", words.moment(entry.compared_ms)),
     ]
     if entry.change_id:
-        pairs.append(("change in the journal", parts.text(entry.change_id)))
+        pairs.append(("change in the journal", markup.text(entry.change_id)))
     command = escape(shlex.join(entry.plan.command))
     shown = f'<p class="note">As a command: <code>{command}</code></p>' if command else ""
-    return f'<div class="card">{parts.numbers(pairs)}{shown}</div>'
+    return f'<div class="card">{markup.numbers(pairs)}{shown}</div>'
 
 
 def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
@@ -163,7 +165,7 @@ def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
         file = f'<a href="{parts.url("/plan.json", id=entry.id)}">the plan as a file</a>'
     if not may_change:
         who = viewer.name or "You"
-        return f'<p class="soft">{parts.text(who)} may not apply the plan. {file}</p>'
+        return f'<p class="soft">{markup.text(who)} may not apply the plan. {file}</p>'
     hidden = {"id": entry.id}
     if entry.stage is not DeskStage.PLANNED:
         undo = ""
@@ -187,7 +189,7 @@ def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
 
 def _table(entry: DeskEntry) -> str:
     if not entry.plan.groups:
-        return parts.nothing("No partition with a committed offset is affected.")
+        return markup.nothing("No partition with a committed offset is affected.")
     results = results_of(entry)
     rows = [
         _Planned(group.group_id, place, change, results.get((group.group_id, place), ""))
@@ -197,7 +199,7 @@ def _table(entry: DeskEntry) -> str:
     left_out = [] if len(entry.group_ids) > 1 else ["group"]
     left_out += [] if any(each.change.certainty for each in rows) else ["certainty"]
     columns = [each for each in _COLUMNS if each.title not in left_out]
-    return parts.table(columns, rows, "partitions", most=_MOST_ROWS, rest="; the file has all")
+    return markup.table(columns, rows, "partitions", most=_MOST_ROWS, rest="; the file has all")
 
 
 def results_of(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:

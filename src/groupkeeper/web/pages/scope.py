@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.web.changes.service import OPTIONS as OPTIONS
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.rules.words import capitalized
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import COLUMNS, UNTITLED
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 from groupkeeper.web.pages.topics import topics_of
 
 _MOST = 100
@@ -40,9 +42,9 @@ def _found(snapshots: Sequence[ClusterSnapshot], wanted: str, judge: Judge) -> s
     groups = [row for each in snapshots for row in judge(each) if wanted in row.group.group_id.lower()]
     topics = [(each.cluster, topic.name) for each in snapshots for topic in topics_of(each, wanted)]
     groups.sort(key=lambda row: (row.place, row.group.group_id, row.cluster))
-    table = parts.table(_COLUMNS, groups[:_MOST], "groups", untitled=UNTITLED)
+    table = markup.table(_COLUMNS, groups[:_MOST], "groups", untitled=UNTITLED)
     items = "".join(
-        f'<li>{parts.topic_link(cluster, name)} <span class="soft">{parts.text(cluster)}</span></li>'
+        f'<li>{parts.topic_link(cluster, name)} <span class="soft">{markup.text(cluster)}</span></li>'
         for cluster, name in topics[:_MOST]
     )
     counts = f"{words.counted(len(groups), 'group')} and {words.counted(len(topics), 'topic')}"

@@ -10,16 +10,16 @@ from groupkeeper.client.admin.streams_types import (
     StreamsSubtopology,
     StreamsTask,
 )
-from groupkeeper.pipeline.report import words
-from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import PageColumn, number
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn, number_column
+from groupkeeper.rules import words
 
 _MOST_ROWS = 500
 _MOST_NAMES = 40
 
 
 _PARTS: Sequence[PageColumn[StreamsSubtopology]] = [
-    PageColumn("part", lambda each: parts.text(each.subtopology_id), "t"),
+    PageColumn("part", lambda each: markup.text(each.subtopology_id), "t"),
     PageColumn("reads", lambda each: _names(each.source_topics), "name"),
     PageColumn("reads after repartitioning",
                lambda each: _names(topic.name for topic in each.repartition_source_topics), "name"),
@@ -27,11 +27,11 @@ _PARTS: Sequence[PageColumn[StreamsSubtopology]] = [
     PageColumn("changelogs", lambda each: _names(topic.name for topic in each.state_changelog_topics), "name"),
 ]  # fmt: skip
 _MEMBERS: Sequence[PageColumn[StreamsMemberDescription]] = [
-    PageColumn("member", lambda each: parts.text(each.instance_id or each.member_id), "name"),
-    PageColumn("client", lambda each: parts.text(each.client_id), "name"),
-    PageColumn("host", lambda each: parts.text(each.host), "t"),
-    PageColumn("process", lambda each: parts.text(each.process_id), "name"),
-    number("member epoch", lambda each: each.member_epoch),
+    PageColumn("member", lambda each: markup.text(each.instance_id or each.member_id), "name"),
+    PageColumn("client", lambda each: markup.text(each.client_id), "name"),
+    PageColumn("host", lambda each: markup.text(each.host), "t"),
+    PageColumn("process", lambda each: markup.text(each.process_id), "name"),
+    number_column("member epoch", lambda each: each.member_epoch),
     PageColumn("active tasks", lambda each: _tasks(each.assignment.active), "name"),
     PageColumn("standby tasks", lambda each: _tasks(each.assignment.standby), "name"),
     PageColumn("warm-up tasks", lambda each: _tasks(each.assignment.warmup), "name"),
@@ -42,15 +42,15 @@ _MEMBERS: Sequence[PageColumn[StreamsMemberDescription]] = [
 def topology(group: StreamsGroupDescription) -> str:
     """The parts of the topology, with the topics that each reads and writes."""
     if not group.subtopologies:
-        return parts.nothing("No member has sent its topology yet.")
-    return parts.table(_PARTS, group.subtopologies, "parts of the topology", most=_MOST_ROWS)
+        return markup.nothing("No member has sent its topology yet.")
+    return markup.table(_PARTS, group.subtopologies, "parts of the topology", most=_MOST_ROWS)
 
 
 def members(group: StreamsGroupDescription) -> str:
     """The members with their tasks and target tasks."""
     if not group.members:
-        return parts.nothing("There are none.")
-    return parts.table(_MEMBERS, group.members, "members", most=_MOST_ROWS)
+        return markup.nothing("There are none.")
+    return markup.table(_MEMBERS, group.members, "members", most=_MOST_ROWS)
 
 
 def _target(member: StreamsMemberDescription) -> str:
@@ -63,7 +63,7 @@ def _target(member: StreamsMemberDescription) -> str:
 
 def _tasks(tasks: Sequence[StreamsTask]) -> str:
     """Tasks as Kafka Streams calls them: 0_3 is partition 3 of part 0."""
-    shown = ", ".join(f"{parts.text(part)}_{partition}" for part, partition in sorted(tasks)[:_MOST_NAMES])
+    shown = ", ".join(f"{markup.text(part)}_{partition}" for part, partition in sorted(tasks)[:_MOST_NAMES])
     left = len(tasks) - _MOST_NAMES
     return (shown or "none") + (f" and {left:,} more" if left > 0 else "")
 
@@ -71,5 +71,5 @@ def _tasks(tasks: Sequence[StreamsTask]) -> str:
 def _names(names: Iterable[str]) -> str:
     some = list(names)
     left = len(some) - _MOST_NAMES
-    shown = ", ".join(map(parts.text, some[:_MOST_NAMES]))
+    shown = ", ".join(map(markup.text, some[:_MOST_NAMES]))
     return (shown or "—") + (f" and {words.number(left)} more" if left > 0 else "")

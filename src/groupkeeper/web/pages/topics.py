@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from groupkeeper.html import markup
+from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.model import ClusterSnapshot, GroupView, TopicView
 from groupkeeper.live.verdicts import judge_status
-from groupkeeper.pipeline.report import words
+from groupkeeper.rules import words
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, number
+from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 
 class TopicReader(NamedTuple):
@@ -67,15 +69,15 @@ class ReadTopic(NamedTuple):
 _COLUMNS: Sequence[PageColumn[ReadTopic]] = [
     PageColumn("topic", lambda topic: parts.topic_link(topic.cluster, topic.name), "name", "topic",
                lambda topic: topic.name),
-    number("partitions", lambda topic: topic.partitions, "partitions"),
-    number("groups", lambda topic: len(topic.readers), "groups"),
-    number("active groups", lambda topic: topic.active, "active"),
-    number("largest lag", lambda topic: topic.lag, "lag"),
-    PageColumn("longest time lag", lambda topic: parts.duration(topic.lag_ms), "n", "time_lag",
+    number_column("partitions", lambda topic: topic.partitions, "partitions"),
+    number_column("groups", lambda topic: len(topic.readers), "groups"),
+    number_column("active groups", lambda topic: topic.active, "active"),
+    number_column("largest lag", lambda topic: topic.lag, "lag"),
+    PageColumn("longest time lag", lambda topic: parts.marked(topic.lag_ms), "n", "time_lag",
                lambda topic: topic.lag_ms),
-    PageColumn("shortest retention margin", lambda topic: parts.duration(topic.margin_ms), "n", "margin",
+    PageColumn("shortest retention margin", lambda topic: parts.marked(topic.margin_ms), "n", "margin",
                lambda topic: topic.margin_ms),
-    number("lost", lambda topic: topic.lost, "lost"),
+    number_column("lost", lambda topic: topic.lost, "lost"),
 ]  # fmt: skip
 _ASCENDING_FIRST = ("topic", "margin")
 LONGEST_TEXT = 300
@@ -114,7 +116,7 @@ def topics_page(
         '<button type="submit">Show</button></form>'
     )
     counts = f"{words.counted(len(topics), 'topic')} that groups have committed offsets for, or that members read."
-    table = parts.table(_COLUMNS, order.cut(topics), "topics", heads=order.heads(_COLUMNS, link))
+    table = markup.table(_COLUMNS, order.cut(topics), "topics", heads=order.heads(_COLUMNS, link))
     if not topics:
         none = "No topic matches, or no group has offsets or members."
         if snapshot.is_partial:
@@ -127,21 +129,21 @@ def topics_page(
 
 _READER_COLUMNS: Sequence[PageColumn[TopicReader]] = [
     PageColumn("status of the group",
-               lambda reader: parts.status(judge_status(reader.group, reader.snapshot.at_ms).status)),
+               lambda reader: markup.status(judge_status(reader.group, reader.snapshot.at_ms).status)),
     PageColumn("group", lambda reader: parts.group_link(reader.snapshot.cluster, reader.group.group_id), "name",
                "group", lambda reader: reader.group.group_id),
     PageColumn("type", lambda reader: reader.group.group_type or "—", "t"),
     PageColumn("state", lambda reader: reader.group.group_state or "—", "t"),
-    number("members on it", lambda reader: reader.view.assigned, "members"),
-    number("partitions", lambda reader: reader.view.lag.partitions),
-    number("without commit", lambda reader: reader.view.lag.uncommitted_partitions),
+    number_column("members on it", lambda reader: reader.view.assigned, "members"),
+    number_column("partitions", lambda reader: reader.view.lag.partitions),
+    number_column("without commit", lambda reader: reader.view.lag.uncommitted_partitions),
     PageColumn("lag", lambda reader: parts.lag(reader.view.lag), "n", "lag", lambda reader: reader.view.lag.lag),
     PageColumn("time lag", lambda reader: parts.time_lag(reader.view.lag, reader.view.wait), "n", "time_lag",
                lambda reader: reader.view.wait.lag_ms),
-    PageColumn("retention margin", lambda reader: parts.duration(reader.view.wait.margin_ms), "n", "margin",
+    PageColumn("retention margin", lambda reader: parts.marked(reader.view.wait.margin_ms), "n", "margin",
                lambda reader: reader.view.wait.margin_ms),
-    number("lost", lambda reader: reader.view.lag.lost),
-    number("readable", lambda reader: reader.view.lag.readable),
+    number_column("lost", lambda reader: reader.view.lag.lost),
+    number_column("readable", lambda reader: reader.view.lag.readable),
 ]  # fmt: skip
 
 
@@ -162,14 +164,14 @@ def topic_page(
         ("groups", words.number(len(topic.readers))),
         ("active groups", words.number(topic.active)),
         ("largest lag", parts.records(topic.lag)),
-        ("longest time lag", parts.duration(topic.lag_ms)),
-        ("shortest retention margin", parts.duration(topic.margin_ms)),
+        ("longest time lag", parts.marked(topic.lag_ms)),
+        ("shortest retention margin", parts.marked(topic.margin_ms)),
     ]
     heads = order.heads(_READER_COLUMNS, link)
-    table = parts.table(_READER_COLUMNS, order.cut(readers), "groups that read it", heads=heads)
+    table = markup.table(_READER_COLUMNS, order.cut(readers), "groups that read it", heads=heads)
     crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
     readers_list = (
-        f'<div class="card">{parts.numbers(pairs)}</div>{scope.left_out(snapshot.known)}<h2>Readers</h2>{table}'
+        f'<div class="card">{markup.numbers(pairs)}</div>{scope.left_out(snapshot.known)}<h2>Readers</h2>{table}'
         f"{order.turning(len(readers), link)}"
     )
     body = f"{parts.when(snapshot, now_ms)}{parts.live('list', parts.old(snapshot, readers_list))}"

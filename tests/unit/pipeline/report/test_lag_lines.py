@@ -6,8 +6,7 @@ from pathlib import Path
 
 from tests.fleet_tables import Rows, write
 
-from groupkeeper.pipeline.report.model import LagLine
-from groupkeeper.pipeline.report.plots import lag_plot
+from groupkeeper.html.plots import LagLine, lag_plot
 from groupkeeper.pipeline.report.reading import read_report
 from groupkeeper.pipeline.tables import TABLES
 

@@ -9,18 +9,17 @@ from xml.etree import ElementTree
 import pytest
 
 from groupkeeper.cli.pipeline.report import summary_text
-from groupkeeper.pipeline.report import impact, words
+from groupkeeper.html.look import SCRIPT, STYLE
+from groupkeeper.html.plots import Activity, LagLine
+from groupkeeper.pipeline.report import impact
 from groupkeeper.pipeline.report.lag_lines import Steps, lag_at, log_of
-from groupkeeper.pipeline.report.look import SCRIPT, STYLE
 from groupkeeper.pipeline.report.model import (
     STATUSES,
-    Activity,
     Cluster,
     Details,
     Event,
     Finding,
     Group,
-    LagLine,
     Member,
     Report,
     Rewind,
@@ -239,15 +238,6 @@ def test_a_thousand_groups_stay_small() -> None:
 def test_colours_only_when_asked_for() -> None:
     assert "\x1b" not in summary_text(a_report([a_group()]))
     assert "\x1b[33mlagging\x1b[0m" in summary_text(a_report([a_group()]), is_coloured=True)
-
-
-def test_numbers_in_words() -> None:
-    assert [words.amount(each) for each in (None, 0, 9_999, 12_345, 999_600, 4_560_000, 7 * 10**9)] == [
-        "—", "0", "9,999", "12.3 k", "1 M", "4.56 M", "7 G"
-    ]  # fmt: skip
-    assert [words.duration(each) for each in (None, 0, 500, 12_000, 185_000, 7_800_000, 350_000_000)] == [
-        "—", "0 s", "under 1 s", "12 s", "3 min 5 s", "2 h 10 min", "4 d 1 h"
-    ]  # fmt: skip
 
 
 def test_lag_of_the_past() -> None:

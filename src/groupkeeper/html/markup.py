@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from html import escape
 from typing import Generic, NamedTuple, TypeVar
 
-from groupkeeper.pipeline.report import plots, words
+from groupkeeper.html import plots
+from groupkeeper.rules import words
 
 Shown = TypeVar("Shown")
 
@@ -62,12 +63,12 @@ def nothing(text: str) -> str:
     return f'<p class="soft">{text}</p>'
 
 
-def number(title: str, of: Callable[[Shown], int | None], key: str | None = None) -> PageColumn[Shown]:
+def number_column(title: str, of: Callable[[Shown], int | None], key: str | None = None) -> PageColumn[Shown]:
     """A column of numbers in full."""
     return PageColumn(title, lambda row: words.number(of(row)), "n", key, of)
 
 
-def time(title: str, of: Callable[[Shown], datetime | None]) -> PageColumn[Shown]:
+def time_column(title: str, of: Callable[[Shown], datetime | None]) -> PageColumn[Shown]:
     """A column of times."""
     return PageColumn(title, lambda row: words.moment(of(row)), "t", by=lambda row: _seconds(of(row)))
 
@@ -76,30 +77,50 @@ def _seconds(time: datetime | None) -> float | None:
     return None if time is None else time.timestamp()
 
 
-def ago(of: datetime | None, now: datetime | None) -> str:
-    """How long ago a time was; the time itself is shown as a tooltip."""
-    if of is None or now is None:
-        return words.moment(of)
-    return f'<span title="{words.moment(of)} UTC">{words.ago(of, now)} ago</span>'
-
-
-def table(columns: Sequence[PageColumn[Shown]], rows: Sequence[Shown], most: int, what: str, *, name: str = "") -> str:
-    """A table of the first `most` rows, which the page's script can sort. `what`: its label for screen readers. `name`:
-    its name on the page; empty: none.
+def table(
+    columns: Sequence[PageColumn[Shown]],
+    rows: Sequence[Shown],
+    label: str,
+    *,
+    heads: Sequence[str] = (),
+    untitled: Collection[str] | None = None,
+    most: int | None = None,
+    rest: str = "",
+    attributes: str = "",
+    has_keys: bool = False,
+) -> str:
+    """A table. `label`: for screen readers. `heads`: the headings, if they are more than titles. `untitled`: columns
+    that need no label; if it is given, each row is a card on a phone. `most`: how many rows are shown (None: all);
+    `rest`: text about where the others are. `attributes`: more of them; `has_keys`: whether cells have keys to sort by.
     """
-    is_searched = name == "groups"
-    head = "".join(each.head() for each in columns)
-    body, left, pack = _body(columns, rows[:most]), "", ""
-    if len(rows) > most:
-        where = "a search or a sort goes through all of them" if is_searched else "all are in the tables"
-        left = f'<p class="note">The first {most:,} of {len(rows):,}; {where}.</p>'
-        pack = packed(_body(columns, rows[most:]), "rows") if is_searched else ""
-    wish = ' data-filter="show only groups with …"' if is_searched else ""
-    own = f' id="table-{name}"' if name else ""
+    titles = [None if untitled is None else "" if each.title in untitled else each.title for each in columns]
+    labels = ["" if title is None else f' data-label="{title}"' for title in titles]
+    note = ""
+    if most is not None and len(rows) > most:
+        note = f'<p class="note">The first {most:,} of {len(rows):,}{rest}.</p>'
+    kind = "" if untitled is None else ' class="stack-up"'
     return (
-        f'{left}<div class="wide" tabindex="0" role="group" aria-label="{escape(what)}">'
-        f'<table class="sortable"{own}{wish}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{pack}'
+        f'{note}<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}"><table{kind}{attributes}>'
+        f"<thead><tr>{''.join(heads or (each.head() for each in columns))}</tr></thead>"
+        f"<tbody>{_body(columns, rows[:most], labels, has_keys=has_keys)}</tbody></table></div>"
     )
+
+
+def sortable(
+    columns: Sequence[PageColumn[Shown]], rows: Sequence[Shown], label: str, most: int | None = None, *, name: str = ""
+) -> str:
+    """A table that the report's script can sort. `name`: its name on the page; empty: none. That of `groups` can be
+    searched, too.
+    """
+    own = f' id="table-{name}"' if name else ""
+    rest, pack = "; all are in the tables", ""
+    if name == "groups":
+        own += ' data-filter="show only groups with …"'
+        rest = "; a search or a sort goes through all of them"
+        if most is not None and len(rows) > most:
+            pack = packed(_body(columns, rows[most:], [""] * len(columns), has_keys=True), "rows")
+    own = f' class="sortable"{own}'
+    return table(columns, rows, label, most=most, rest=rest, attributes=own, has_keys=True) + pack
 
 
 def packed(html: str, what: str, ids: str = "") -> str:
@@ -109,10 +130,13 @@ def packed(html: str, what: str, ids: str = "") -> str:
     return f'<script type="text/plain" data-pack="{what}"{own}>{data}</script>'
 
 
-def _body(columns: Sequence[PageColumn[Shown]], rows: Sequence[Shown]) -> str:
-    whole = [(column.html, column.by, class_of(column.kind)) for column in columns]
+def _body(columns: Sequence[PageColumn[Shown]], rows: Sequence[Shown], labels: Iterable[str], *, has_keys: bool) -> str:
+    whole = [
+        (column.html, column.by if has_keys else None, class_of(column.kind) + label)
+        for column, label in zip(columns, labels, strict=True)
+    ]
     cells = (
-        "".join(f"<td{kind}{'' if by is None else _key(by(row))}>{html(row)}</td>" for html, by, kind in whole)
+        "".join(f"<td{of}{'' if by is None else _key(by(row))}>{html(row)}</td>" for html, by, of in whole)
         for row in rows
     )
     return "\n".join(f"<tr>{each}</tr>" for each in cells)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
+from groupkeeper.html.plot_script import PLOT_SCRIPT
 from groupkeeper.rules.status import Status
 
 _OF_STATUSES = "".join(f".fill-{each}{{fill:var(--{each})}}.is-{each}{{color:var(--{each})}}\n" for each in Status)

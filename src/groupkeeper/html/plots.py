@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from html import escape
+from typing import NamedTuple
 
-from groupkeeper.pipeline.report import words
-from groupkeeper.pipeline.report.model import STATUSES, Activity, LagLine
+from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 
 _WIDTH, _HEIGHT = 1000, 100
@@ -19,6 +19,37 @@ _DAY_S = 86400 * 1.05
 """A span this long has the hour only at its marks; a longer one has the date too, and fewer of them."""
 
 _Points = Sequence[tuple[datetime, float | None]]
+
+
+class Activity(NamedTuple):
+    """Offset commits and completed rebalances in a cluster, in bins."""
+
+    cluster: str
+    begin: datetime
+    """Of the first bin."""
+    minutes: int
+    """The length of a bin."""
+    commits: tuple[int, ...]
+    rebalances: tuple[int, ...]
+    covered: tuple[int, ...]
+    """How many minutes of each bin the report covers, fewer for the first and the last one."""
+
+
+class LagLine(NamedTuple):
+    """The lag of a group in records over time; None: unknown, or not measured. Before `known_from` the values are lower
+    bounds. From `measured_from` on they were measured, and a point holds until the next one; None: never.
+    """
+
+    cluster: str
+    group_id: str
+    points: tuple[tuple[datetime, int | None], ...]
+    known_from: datetime
+    measured_from: datetime | None = None
+
+    @property
+    def known(self) -> list[tuple[datetime, int]]:
+        """The points with a known lag."""
+        return [(time, lag) for time, lag in self.points if lag is not None]
 
 
 def lag_plot(line: LagLine) -> str:
@@ -126,7 +157,7 @@ def stack(statuses: dict[str, int]) -> str:
     """The number of groups with each status, as one bar."""
     total = sum(statuses.values())
     drawn, x = [], 0.0
-    for status in reversed(STATUSES):
+    for status in Status:
         if count := statuses.get(status, 0):
             width = count / total * 100
             drawn.append(
@@ -151,6 +182,13 @@ def dot(status: str) -> str:
     return f'<svg viewBox="0 0 10 10" aria-hidden="true" class="fill-{status}">{shape}</svg>'
 
 
+def clock(time: datetime, span_s: float) -> str:
+    """The label of a time on an axis of `span_s` seconds."""
+    if span_s < 1200:
+        return f"{time.astimezone(UTC):%H:%M:%S}"
+    return f"{time.astimezone(UTC):%H:%M}" if span_s < _DAY_S else f"{time.astimezone(UTC):%m-%d %H:%M}"
+
+
 def _shown(each: float) -> str:
     return words.amount(round(each)) if each >= 10 or each == int(each) else f"{each:.1f}"
 
@@ -163,5 +201,5 @@ def _axis(begin: datetime, end: datetime) -> str:
     span_s = (end - begin).total_seconds()
     steps = 4 if 1200 <= span_s < _DAY_S else 2
     marks = [begin + (end - begin) * step / steps for step in range(steps + 1)]
-    shown = "".join(f"<span>{words.clock(each, span_s)}</span>" for each in marks)
+    shown = "".join(f"<span>{clock(each, span_s)}</span>" for each in marks)
     return f'<div class="axis">{shown}<span class="zone">UTC</span></div>'
