@@ -10,8 +10,9 @@ from groupkeeper.broker.settings.catalog import broker_setting
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
-from groupkeeper.broker.settings.table import INT_MAX, LONG_MAX, Setting
+from groupkeeper.broker.settings.table import Setting
 from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "broker-settings.md"
 

@@ -11,10 +11,10 @@ from logging import getLogger
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer
 from groupkeeper.broker.cluster.outages import Outages
-from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC, GroupHost
-from groupkeeper.broker.coordination.transaction_host import TRANSACTIONS_TOPIC, TransactionHost
+from groupkeeper.broker.coordination.group_host import GroupHost
+from groupkeeper.broker.coordination.transaction_host import TransactionHost
 from groupkeeper.broker.log.cleaner import LogCleaner
-from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
+from groupkeeper.broker.log.topics import Topics
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint, given_port, listeners_of
 from groupkeeper.broker.network.server import Server
@@ -29,9 +29,10 @@ from groupkeeper.broker.settings.group_overrides import GroupConfigs
 from groupkeeper.broker.settings.names import is_plug_in
 from groupkeeper.broker.settings.of_nodes import give_to_nodes, taken_out
 from groupkeeper.broker.settings.table import property_text
-from groupkeeper.broker.shares.state_host import SHARE_STATE_TOPIC, ShareStateHost
+from groupkeeper.broker.shares.state_host import ShareStateHost
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.open_files import OpenFiles
+from groupkeeper.protocol import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False

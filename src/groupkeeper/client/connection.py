@@ -8,13 +8,13 @@ from typing import TypeVar, cast
 
 from groupkeeper.client import errors
 from groupkeeper.client.addresses import Address
+from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedField
 from groupkeeper.protocol.framing import decode_response, encode_request
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
 
-_MAX_INT32 = 2**31 - 1
 _BUFFER_BYTES = 128 * 1024
 
 Explain = Callable[[Address, OSError], errors.ClientError | None]
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
             frame = encode_request(correlation_id, self._client_id, request, version)
         except UnsupportedField as error:
             raise errors.Unrepresentable(f"the request cannot be represented: {error}") from error
-        self._correlation_id = 0 if correlation_id == _MAX_INT32 else correlation_id + 1
+        self._correlation_id = 0 if correlation_id == INT_MAX else correlation_id + 1
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.pending[correlation_id] = answer
         if not self._outgoing:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Set
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Call, Disarm, Immediate, Record, Result
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.rows import row_of
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, NonEmptyGroup
+from groupkeeper.protocol.java_hash import in_timeline_order
 
 LOOKED_FOR = {each: each.value.lower() for each in GroupState} | {GroupState.NOT_READY: "not_ready"}
 """The filter text of each state. As in Apache Kafka, the filter of NotReady is not the name in responses."""
@@ -22,7 +22,7 @@ def list_groups(state: StateView, request: m.ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
-    found = (_in_states(state.groups[group_id], states) for group_id in in_hash_order(state.groups))
+    found = (_in_states(state.groups[group_id], states) for group_id in in_timeline_order(state.groups))
     listed = [group for group in found if group is not None and (not types or group.group_type in types)]
     return Immediate(m.ListGroupsResponse(groups=listed))
 

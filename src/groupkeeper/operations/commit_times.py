@@ -12,14 +12,14 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetSpec, TopicPartition
 from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol import OFFSETS_TOPIC
 from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.java_hash import partition_of_group
 from groupkeeper.protocol.messages import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, decode_record
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_end_transaction, read_records
 from groupkeeper.rules.expiry import emptied_ms
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class CommitTime(NamedTuple):
@@ -67,8 +67,6 @@ async def commit_times(admin: Admin, group_ids: Collection[str]) -> CommitTimes:
 
 
 def _place(group_id: str, count: int) -> TopicPartition:
-    from groupkeeper.broker.coordination.offsets_partition import partition_of_group
-
     return TopicPartition(OFFSETS_TOPIC, partition_of_group(group_id, count))
 
 

@@ -11,7 +11,7 @@ from tests.spark.jobs.test_follow_instant import MINUTE_MS, Script
 from tests.spark.kafka.test_instant import hanging, rows, write
 from tests.spark.kafka.test_source import commit, new_topic
 
-from groupkeeper.broker.coordination.offsets_partition import partition_of_group
+from groupkeeper.protocol.java_hash import partition_of_group
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = pytest.mark.long

@@ -19,12 +19,12 @@ from tools.apache_kafka import ApacheKafka
 from groupkeeper.broker.apis import logs
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.protocol.errors import UnknownServerError
+from groupkeeper.protocol.java_hash import partition_of_group
 from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsPartition
 from groupkeeper.testing.background import BackgroundBroker
 

@@ -15,9 +15,10 @@ from tools.apache_kafka import ApacheKafka
 from groupkeeper.broker import authorizer as brokers
 from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.share_offsets import SHARE_STATE_TOPIC, share_offsets
+from groupkeeper.pipeline.jobs.share_offsets import share_offsets
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import named, plan
+from groupkeeper.protocol import SHARE_STATE_TOPIC
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60

@@ -8,11 +8,10 @@ from tests.patience import becomes
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.group_shard import GroupShard
 from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.coordinator.kernel.result import Meter
-from groupkeeper.protocol import errors
+from groupkeeper.protocol import OFFSETS_TOPIC, errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record

@@ -1,4 +1,4 @@
-"""Parts of the host that need no broker: the partition of a group, deadlines, and rates."""
+"""Parts of the host that need no broker: deadlines, and rates."""
 
 import asyncio
 import re
@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from groupkeeper import coordinator
-from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.broker.coordination.shard_log import map_log_error
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.meters import Rate, Timing
-from groupkeeper.coordinator.kernel.hash_order import in_hash_order, java_hash
 from groupkeeper.coordinator.kernel.result import Meter
 from groupkeeper.coordinator.kernel.timers import JoinPhase, SyncPhase, TimerKey
 from groupkeeper.protocol import errors
@@ -20,19 +18,6 @@ from groupkeeper.protocol import errors
 A, B = JoinPhase("a"), JoinPhase("b")
 S = 1_000_000_000
 MS = 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("group_id", "partition"),
-    [("foo", 24), ("group1", 40), ("my-group", 12), ("", 0), ("polygenelubricants", 0), ("é😀", 12)],
-)
-def test_partition_of_group(group_id: str, partition: int) -> None:  # GP-01
-    assert partition_of_group(group_id, 50) == partition
-
-
-def test_hash_is_signed() -> None:  # GP-01
-    assert java_hash("polygenelubricants") == -(2**31)
-    assert partition_of_group("polygenelubricants", 7) == 0
 
 
 def test_log_errors_are_mapped() -> None:  # GW-08
@@ -146,12 +131,6 @@ def test_one_that_fails_costs_no_other_and_comes_again(timers: Timers) -> None:
     assert timers.advance(0.5) == [SyncPhase("c"), A]
     assert len(failures) == 2
     assert timers.advance(10) == []
-
-
-def test_the_order_of_answers_is_that_of_apaches_tables() -> None:
-    # E2E-05; as Apache's ConsumerGroupDescribeRequestTest has it
-    assert in_hash_order(["member-1", "member-2"]) == ["member-2", "member-1"]
-    assert in_hash_order(reversed(["a", "b", "c"])) == in_hash_order(["a", "b", "c"])
 
 
 def test_coordinators_count_with_every_meter() -> None:

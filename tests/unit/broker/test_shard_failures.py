@@ -14,17 +14,15 @@ from tests.patience import becomes
 from tests.unit.broker.peer import FailingLog, Peer, fail
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.group_shard import _first_pass
 from groupkeeper.broker.coordination.shard_host import Shard, pause_s
-from groupkeeper.broker.coordination.transaction_host import TRANSACTIONS_TOPIC
 from groupkeeper.broker.shares.leader import LedPartition
-from groupkeeper.broker.shares.state_host import SHARE_STATE_TOPIC
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Span
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.coordinator.transactions.transaction import TransactionStatus
+from groupkeeper.protocol import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,

@@ -13,13 +13,14 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.coordination.group_shard import GroupShard
 from groupkeeper.broker.meters import GroupMeters
-from groupkeeper.broker.shares.state_host import SHARE_STATE_TOPIC, coordinator_key
+from groupkeeper.broker.shares.state_host import coordinator_key
 from groupkeeper.broker.shares.state_shard import ShareStateShard
 from groupkeeper.coordinator.kernel.result import Work
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.work import ShareErrors
 from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import SHARE_STATE_TOPIC
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NonEmptyGroup, NotCoordinator
 from groupkeeper.protocol.messages import (

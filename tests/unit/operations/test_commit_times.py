@@ -1,7 +1,8 @@
 """What the records of `__consumer_offsets` say of the times of commits, transactions among them."""
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, OffsetsReader
+from groupkeeper.operations.commit_times import CommitTime, OffsetsReader
+from groupkeeper.protocol import OFFSETS_TOPIC
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, encode_record
 from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch

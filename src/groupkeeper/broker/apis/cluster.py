@@ -13,8 +13,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.broker.log.topics import METADATA_TOPIC
-from groupkeeper.protocol import errors
+from groupkeeper.protocol import METADATA_TOPIC, errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, code_of
 from groupkeeper.protocol.messages.describe_quorum_response import Listener, PartitionData, ReplicaState, TopicData

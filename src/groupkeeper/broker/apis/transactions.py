@@ -14,13 +14,12 @@ from groupkeeper.broker.apis._transactions import code_for_version, may_use
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.pending_replication import PendingReplication
 from groupkeeper.broker.coordination.topics_view import regex_trouble
 from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.transactions.views import STATE_NAMES
-from groupkeeper.protocol import errors
+from groupkeeper.protocol import OFFSETS_TOPIC, errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, KafkaError
 from groupkeeper.protocol.messages import describe_transactions_response, list_transactions_response

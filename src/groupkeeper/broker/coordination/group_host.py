@@ -16,6 +16,7 @@ from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.coordinator.kernel.settings import SettingsChange
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.native import mypyc_attr
+from groupkeeper.protocol import OFFSETS_TOPIC
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-OFFSETS_TOPIC = "__consumer_offsets"
 _JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
 """Requests for which the coordinator needs further context."""
 

@@ -14,7 +14,6 @@ from logging import getLogger
 from time import perf_counter_ns
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from groupkeeper.broker.coordination.offsets_partition import partition_of_group, partition_of_one
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
 from groupkeeper.broker.log.waiter import wait_until
 from groupkeeper.broker.placement.placement import NO_LEADER
@@ -22,6 +21,7 @@ from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.java_hash import partition_of_group, partition_of_one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from logging import getLogger
 
-from groupkeeper.broker.coordination.group_host import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.pending_replication import PendingReplication
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.settings.features import feature_level
 from groupkeeper.broker.settings.topic import segment_size
-from groupkeeper.protocol import errors
+from groupkeeper.protocol import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, errors
 from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-TRANSACTIONS_TOPIC = "__transaction_state"
 FEATURE = "transaction.version"
 _OWN_EPOCHS_SINCE = 2
 

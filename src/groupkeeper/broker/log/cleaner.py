@@ -14,8 +14,8 @@ from groupkeeper.broker.log.compaction import Compaction
 from groupkeeper.broker.log.sealed_segments import save_aborted
 from groupkeeper.broker.log.segment import file_name
 from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
-from groupkeeper.broker.log.topics import INTERNAL_TOPICS
 from groupkeeper.broker.storage.directory import sync_file
+from groupkeeper.protocol import INTERNAL_TOPICS
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record_batch import CorruptRecord
 

@@ -12,6 +12,7 @@ from struct import error as struct_error
 from google_crc32c import value as crc32c
 
 from groupkeeper.broker.log.producers import Aborted, Producers
+from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol.record_batch import BatchHeader
 
 TYPE_CHECKING = False
@@ -26,7 +27,6 @@ _COUNT = Struct(">i")
 _PRODUCER = Struct(">qhiqiqiq")
 _ABORTED = Struct(">hqqqq")
 _TRANSACTIONAL = 0x10
-_INT_MAX = 2**31 - 1
 
 
 def encode_producers(producers: Producers) -> bytes:
@@ -41,7 +41,7 @@ def _encode(producer_id: int, producer: Producer) -> bytes:
     if producer.written:
         last = producer.written[-1]
         last_sequence = last.last_sequence
-        delta = (last.last_sequence - last.first_sequence) & _INT_MAX
+        delta = (last.last_sequence - last.first_sequence) & INT_MAX
         last_offset = last.base_offset + delta
     start = -1 if producer.transaction_start is None else producer.transaction_start
     epoch, coordinator_epoch = producer.epoch, producer.coordinator_epoch
@@ -69,7 +69,7 @@ def decode_producers(content: bytes, producers: Producers) -> None:
             header = _header(producer_id, epoch, start, attributes=_TRANSACTIONAL)
             producers.remember(header, seen_ms)
     for producer_id, epoch, last_sequence, last_offset, delta, seen_ms, _, start in sorted(entries, key=lambda e: e[5]):
-        first = -1 if last_sequence < 0 else (last_sequence - delta) & _INT_MAX
+        first = -1 if last_sequence < 0 else (last_sequence - delta) & INT_MAX
         attributes = _TRANSACTIONAL if start >= 0 else 0
         header = _header(producer_id, epoch, last_offset - delta, delta, first, seen_ms, attributes)
         producers.remember(header, seen_ms)

@@ -8,10 +8,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.record_batch import BatchHeader
 
-INT_MAX = 2**31 - 1
 _EXPECTED_PRODUCERS = 1000
 REMEMBERED_BATCHES = 5
 """The most batches that a producer may have in flight (Kafka 4.4.0 ProducerStateEntry)."""

@@ -21,7 +21,7 @@ from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
-from groupkeeper.protocol import errors
+from groupkeeper.protocol import INTERNAL_TOPICS, METADATA_TOPIC, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ _DELETED = ".deleted"
 _PARTITION_DIRECTORY = re.compile(r"(?P<partition>.+-\d+?)(?P<aside>(?:\.\d+)?\.deleted)?")
 _LONGEST_ASIDE = 200
 _REMEMBERED_DELETIONS = 1000
-INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
-METADATA_TOPIC = "__cluster_metadata"
 
 
 class Topic:

@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent
 from groupkeeper.broker.settings.config import Config, parse_counts_by_host
-from groupkeeper.broker.settings.table import INT_MAX
 from groupkeeper.broker.storage.open_files import descriptor_limit
+from groupkeeper.java_numbers import INT_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 
 TYPE_CHECKING = False
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 NO_SESSION = 0
 _INITIAL_EPOCH = 0
 _FINAL_EPOCH = -1
-_INT_MAX = 2**31 - 1
 _EVICTABLE_AFTER_MS = 120_000
 _UNKNOWN = -1
 
@@ -194,7 +194,7 @@ class FetchSessions:
         if not len(session):
             del self._sessions[session.session_id]
             return FetchContext(self, request, by_id=by_id)
-        session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
+        session.epoch = 1 if session.epoch == INT_MAX else session.epoch + 1
         session.used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
         return FetchContext(self, request, session, by_id=by_id)
@@ -224,6 +224,6 @@ class FetchSessions:
 
     def _new_id(self) -> int:
         while True:
-            drawn = int.from_bytes(os.urandom(4)) & _INT_MAX
+            drawn = int.from_bytes(os.urandom(4)) & INT_MAX
             if drawn != NO_SESSION and drawn not in self._sessions:
                 return drawn

@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.quotas import entities
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent, TokenBucket
 from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol.errors import ThrottlingQuotaExceeded
 
 TYPE_CHECKING = False
@@ -113,9 +114,9 @@ class ClientQuotas:
         """The most bytes of a Fetch response: the quota for all windows but one."""
         limit = self.table.limit(entities.CONSUMED, _user(call), call.client_id or "")
         if limit is None:
-            return 2**31 - 1
+            return INT_MAX
         windows_s = (self._config.quota_window_num - 1) * self._config.quota_window_size_seconds
-        return min(int(limit.per_second * windows_s), 2**31 - 1)
+        return min(int(limit.per_second * windows_s), INT_MAX)
 
     def _used(self, key: str, call: Call, count: float) -> int:
         limit = self.table.limit(key, _user(call), call.client_id or "")

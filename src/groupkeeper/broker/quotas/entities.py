@@ -7,15 +7,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 PRODUCED, CONSUMED = "producer_byte_rate", "consumer_byte_rate"
 MUTATED, HANDLED = "controller_mutation_rate", "request_percentage"
 CONNECTED = "connection_creation_rate"
-_LARGEST_INT, _LARGEST_LONG = 2**31 - 1, 2**63 - 1
-_LARGEST = {PRODUCED: _LARGEST_LONG, CONSUMED: _LARGEST_LONG, HANDLED: None, MUTATED: None}
-_LARGEST_OF_IP = {CONNECTED: _LARGEST_INT}
+
+_LARGEST = {PRODUCED: LONG_MAX, CONSUMED: LONG_MAX, HANDLED: None, MUTATED: None}
+_LARGEST_OF_IP = {CONNECTED: INT_MAX}
 _EXACT, _DEFAULT, _SPECIFIED = range(3)
 _KNOWN_CLIENTS = 10_000
 """The number of clients with cached limits; the cache is cleared when a quota changes."""
@@ -82,7 +83,7 @@ def check_quota(entity: Entity, key: str, value: float) -> None:
         return
     if value > largest:
         raise InvalidRequest(
-            f"Proposed value for {key} is too large for a{'n INT' if largest == _LARGEST_INT else ' LONG'}."
+            f"Proposed value for {key} is too large for a{'n INT' if largest == INT_MAX else ' LONG'}."
         )
     if value % 1.0 > 1e-6 or value < 1:
         raise InvalidRequest(f"{key} cannot be a fractional value.")

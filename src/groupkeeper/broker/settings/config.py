@@ -14,8 +14,6 @@ from groupkeeper.broker.settings.group_settings import GroupSettings, check_rela
 from groupkeeper.broker.settings.names import METADATA_LEVELS, is_known
 from groupkeeper.broker.settings.table import (
     ANY,
-    INT_MAX,
-    LONG_MAX,
     ONE,
     flag,
     long,
@@ -28,6 +26,7 @@ from groupkeeper.broker.settings.table import (
     text,
     whole,
 )
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX
 from groupkeeper.security.mechanisms import MECHANISMS
 
 _OF_TOPICS = "Default of the topic setting."

@@ -16,8 +16,9 @@ from typing import NamedTuple
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations, offloading
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import INT_MAX, Setting, SettingsTable, flag, text
+from groupkeeper.broker.settings.table import Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.java_numbers import INT_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

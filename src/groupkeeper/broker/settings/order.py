@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from groupkeeper.protocol.java_hash import bucket, in_map_order, java_hash
+
 _SIZE_OF_ALL = 512
 _DECLARED = """
     max.request.partition.size.limit fetch.purgatory.purge.interval.requests controlled.shutdown.enable
@@ -21,23 +23,13 @@ _BY_LENGTH = sorted(_DECLARED, key=len, reverse=True)
 
 def in_java_order(names: Collection[str], entries: int) -> list[str]:
     """Names in the order of a Java hash map with `entries` entries, which is Kafka's order of given settings."""
-    size = 16
-    while size * 3 < entries * 4:
-        size *= 2
-    return sorted(names, key=lambda name: _hash(name) & (size - 1))
+    return in_map_order(names, java_hash, entries / 0.75)
 
 
 def in_kafkas_order(names: Iterable[str]) -> list[str]:
     """Settings of a broker in the order in which Kafka 4.4.0 describes all of them."""
-    return sorted(names, key=lambda name: (_hash(name) & (_SIZE_OF_ALL - 1), _declared(name), name))
+    return sorted(names, key=lambda name: (bucket(java_hash(name), _SIZE_OF_ALL), _declared(name), name))
 
 
 def _declared(name: str) -> int:
     return next((_DECLARED.index(start) for start in _BY_LENGTH if name.startswith(start)), -1)
-
-
-def _hash(name: str) -> int:
-    code = 0
-    for character in name:
-        code = (31 * code + ord(character)) & 0xFFFFFFFF
-    return code ^ code >> 16

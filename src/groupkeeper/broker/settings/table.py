@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Self, TypeVar, overload
 
 from groupkeeper.base_error import InvalidSetting
+from groupkeeper.java_numbers import INT_MAX, LONG_MAX
 
 T = TypeVar("T")
 
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
 ACCEPTED = "Accepted for compatibility"
 """The beginning of the documentation of a setting without an effect."""
 

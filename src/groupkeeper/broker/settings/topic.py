@@ -5,18 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.settings.table import (
-    ACCEPTED,
-    LONG_MAX,
-    Setting,
-    SettingsTable,
-    flag,
-    long,
-    names,
-    real,
-    text,
-    whole,
-)
+from groupkeeper.broker.settings.table import ACCEPTED, Setting, SettingsTable, flag, long, names, real, text, whole
+from groupkeeper.java_numbers import LONG_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

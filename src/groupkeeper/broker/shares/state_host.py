@@ -8,6 +8,7 @@ from contextlib import suppress
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.meters import ShareMeters
 from groupkeeper.broker.settings.topic import segment_size
+from groupkeeper.protocol import SHARE_STATE_TOPIC
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-SHARE_STATE_TOPIC = "__share_group_state"
 _PATIENCE_S = 5.0
 _ATTEMPTS = 5
 """Attempts of Apache Kafka's persister, which calls share coordinators for leaders."""

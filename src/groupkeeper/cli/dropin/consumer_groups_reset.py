@@ -224,7 +224,7 @@ async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition]) -
     Raises ExecutionFailure (of several topics that can't be described, for the one that Java's map has first),
     PartitionsMissing, PartitionsLeaderless.
     """
-    topics = java.asked_topics(java.hash_order((partition.topic for partition in partitions), java.string_hash))
+    topics = java.asked_topics(java.text_order(partition.topic for partition in partitions))
     with failing(java.wrapped):
         refuse_unusable(partitions, (await describe_topics(admin, topics)).all())
 
@@ -276,5 +276,5 @@ def nothing_later(partition: TopicPartition) -> str:
 
 def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:
     """The failure of a reset if the coordinator refuses some partitions."""
-    names = ", ".join(map(str, java.hash_order(partitions, java.partition_hash)))
+    names = ", ".join(map(str, java.partition_order(partitions)))
     return ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")

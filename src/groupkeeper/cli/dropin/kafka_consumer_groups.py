@@ -150,9 +150,9 @@ class ConsumerGroups(GroupTool):
         group_ids = await self.group_ids()
         deleting = delete_any_groups(self.admin, group_ids, self.recorder)
         outcome = await or_failed(deleting, group_ids)
-        in_order = java.hash_order(outcome.failed, java.string_hash)
+        in_order = java.text_order(outcome.failed)
         failed = {group_id: java.described(outcome.failed[group_id]) for group_id in in_order}
-        say(groups_text.deleted_groups(java.hash_order(outcome.done, java.string_hash), failed))
+        say(groups_text.deleted_groups(java.text_order(outcome.done), failed))
 
     async def delete_offsets(self) -> None:
         """--delete-offsets: a verdict on the whole, then a table of the partitions."""

@@ -61,7 +61,6 @@ TABLE = OptionTable(
     ],
     summary="Shows where the logs of partitions begin or end, or which offset belongs to a time.",
 )
-INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 
 

@@ -76,7 +76,7 @@ class ShareGroups(GroupTool):
         """The tables of offsets. Partitions that the broker refuses are left out, as the official client does."""
         with failing(self.text_of):
             batch = await self.admin.list_share_group_offsets(dict.fromkeys(group_ids))
-            for group_id in java.hash_order(group_ids, java.string_hash):
+            for group_id in java.text_order(group_ids):
                 batch.result(group_id)
         for group_id in group_ids:
             say(share_groups_text.offsets(group_id, batch.done[group_id].done, verbose=verbose))
@@ -92,12 +92,12 @@ class ShareGroups(GroupTool):
         await change.end(outcome.failed)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         in_order = {group_id: failed[group_id] for group_id in java.group_order(failed)}
-        say(groups_text.deleted_groups(java.hash_order(outcome.done, java.string_hash), in_order, kind="share"))
+        say(groups_text.deleted_groups(java.text_order(outcome.done), in_order, kind="share"))
 
     async def delete_offsets(self) -> None:
         """--delete-offsets: what concerns the whole group, then a table of the topics."""
         group_id = self.options.text("group") or ""
-        topics = java.hash_order(self.options.texts("topic"), java.string_hash)
+        topics = java.text_order(self.options.texts("topic"))
         change = self._change(Kind.SHARE_DELETE)
         await change.begin([group_id], topics)
         deleting = self.admin.delete_share_group_offsets(group_id, topics)

@@ -60,7 +60,7 @@ class StreamsGroups(GroupTool):
 
     def in_order(self, group_ids: Sequence[str]) -> Sequence[str]:
         """The groups in the order of Java's set of them."""
-        return java.hash_order(group_ids, java.string_hash)
+        return java.text_order(group_ids)
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, StreamsGroupDescription]:
         describing = self.admin.describe_streams_groups(group_ids, include_topology=self.options.has("topology"))
@@ -117,14 +117,14 @@ class StreamsGroups(GroupTool):
             deleting = delete_any_groups(self.admin, wanted, self.recorder)
             outcome = await or_failed(deleting, wanted)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
-        deleted = java.hash_order(outcome.done, java.string_hash)
+        deleted = java.text_order(outcome.done)
         undeleted: dict[str, str] = {}
         for group_id in deleted:
             refused = (await self.reset.deleted(topics.get(group_id, ()))).failed
-            for topic in java.hash_order(refused, java.string_hash):
+            for topic in java.text_order(refused):
                 say(f"Failed to delete internal topic: {topic}\n")
                 undeleted.setdefault(group_id, java.described(refused[topic]))
-        in_order = {group_id: failed[group_id] for group_id in java.hash_order(failed, java.string_hash)}
+        in_order = {group_id: failed[group_id] for group_id in java.text_order(failed)}
         say(streams_groups_text.deleted_groups(deleted, in_order))
         if topics and deleted:
             say(streams_groups_text.deleted_topics([each for each in deleted if each in topics], undeleted))
@@ -177,7 +177,7 @@ class StreamsGroups(GroupTool):
             for task in member.assignment.active:
                 if task.subtopology_id not in topics:
                     raise UsageProblem(f"Subtopology {task.subtopology_id} not found in group description!")
-        partitions = java.hash_order(read_by_tasks(group), java.partition_hash)
+        partitions = java.partition_order(read_by_tasks(group))
         if progress.begins.failed.keys() & set(partitions):
             await self._refuse_unread(partitions, progress)
         with failing(java.described):

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli.java.releases import release
-from groupkeeper.cli.java.values import hash_order, string_hash
+from groupkeeper.cli.java.values import hash_order
 from groupkeeper.java_numbers import INT_MAX, LONG_MAX, parse_number
+from groupkeeper.protocol.java_hash import java_hash
 
 
 class OptionProblem(Exception):
@@ -234,7 +235,7 @@ def refuse_several(options: Options, names: Sequence[str]) -> None:
 
 def in_hash_order(names: Iterable[str]) -> list[str]:
     """Up to twelve options in the order of a Java HashSet, which messages show."""
-    return hash_order(names, lambda name: 31 + string_hash(name))
+    return hash_order(names, lambda name: 31 + java_hash(name))
 
 
 def _split(token: str) -> tuple[str, str | None]:

@@ -65,6 +65,6 @@ class ShareReset(GroupReset):
         else:
             raise ExecutionFailure(java.message(refusal))
         if failed:
-            in_order = [tp for tp in java.hash_order(plan.changes, java.partition_hash) if tp in failed]
+            in_order = [tp for tp in java.partition_order(plan.changes) if tp in failed]
             reason = f"{java.message(failed[in_order[0]])} " if release().bare_questions else ""
             raise ExecutionFailure(f"{reason}{not_altered(in_order)}")

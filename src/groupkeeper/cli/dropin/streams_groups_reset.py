@@ -109,7 +109,7 @@ class StreamsReset(GroupReset):
 def internal_topics(groups: Mapping[str, StreamsGroupDescription]) -> dict[str, Sequence[str]]:
     """The internal topics of groups that have some. Prints which named topics are not internal by their names."""
     found: dict[str, Sequence[str]] = {}
-    for group_id in java.hash_order(groups, java.string_hash):
+    for group_id in java.text_order(groups):
         topics = []
         for topic in _topics_of_its_own(groups[group_id]):
             if topic.startswith(f"{group_id}-") and INTERNAL.fullmatch(topic):
@@ -128,7 +128,7 @@ def _topics_of_its_own(group: StreamsGroupDescription) -> Iterable[str]:
     sources = {topic for part in group.subtopologies for topic in part.source_topics}
     for part in group.subtopologies:
         for some in (part.repartition_source_topics, part.state_changelog_topics):
-            for topic in java.hash_order((topic.name for topic in some), java.string_hash):
+            for topic in java.text_order(topic.name for topic in some):
                 if topic not in sources:
                     yield topic
 
@@ -143,6 +143,6 @@ def _undeleted(group_id: str, failure: Failure) -> str:
 def in_hash_order(plans: Mapping[str, NewOffsets]) -> dict[str, NewOffsets]:
     """New offsets as the official tool prints them."""
     return {
-        group_id: {tp: plans[group_id][tp] for tp in java.hash_order(plans[group_id], java.partition_hash)}
-        for group_id in java.hash_order(plans, java.string_hash)
+        group_id: {tp: plans[group_id][tp] for tp in java.partition_order(plans[group_id])}
+        for group_id in java.text_order(plans)
     }

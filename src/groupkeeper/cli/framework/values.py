@@ -14,13 +14,13 @@ from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.config_providers import Unresolved, resolved
+from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.java_properties import BadEscape, name_in, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, NoUnit, parse_iso_datetime, parse_length
 
 T = TypeVar("T", bound=str)
 
 _TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
-_MAX_PARTITION = 2**31 - 1
 _CHECKPOINT = re.compile(r"(?:([^:=/]+):)?([^:=/]*)=(.+)", re.DOTALL)
 
 
@@ -162,8 +162,8 @@ def topic(text: str) -> str:
     if not _TOPIC.fullmatch(text):
         raise ArgumentTypeError(f"{text!r}: {example}")
     numbers = text.partition(":")[2]
-    if numbers and any(int(number) > _MAX_PARTITION for number in numbers.split(",")):
-        raise ArgumentTypeError(f"{text!r}: the highest partition number is {_MAX_PARTITION}")
+    if numbers and any(int(number) > INT_MAX for number in numbers.split(",")):
+        raise ArgumentTypeError(f"{text!r}: the highest partition number is {INT_MAX}")
     return text
 
 

@@ -18,6 +18,7 @@ from groupkeeper.client.errors import (
 )
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.java_hash import in_map_order, java_hash
 
 _BLANKS = "".join(map(chr, range(33)))
 ERRORS = "org.apache.kafka.common.errors."
@@ -60,20 +61,6 @@ def sort_key(text: str) -> str | bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def string_hash(text: str) -> int:
-    """String.hashCode, as 32 bits."""
-    units = text.encode("utf-16-le", "surrogatepass")
-    code = 0
-    for low, high in zip(units[::2], units[1::2], strict=True):
-        code = (31 * code + low + 256 * high) & 0xFFFFFFFF
-    return code
-
-
-def partition_hash(partition: TopicPartition) -> int:
-    """TopicPartition.hashCode, as 32 bits."""
-    return (31 * (31 + partition.partition) + string_hash(partition.topic)) & 0xFFFFFFFF
-
-
 def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool = False, sized: bool = False) -> list[K]:
     """The distinct keys in the order in which a java.util.HashMap gives them.
 
@@ -82,33 +69,35 @@ def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool =
     number of keys, and grew when there were too many for its table.
     """
     distinct = list(dict.fromkeys(keys))
-    buckets = 1 if copied or sized else 16
-    enough = int(len(distinct) / 0.75 + 1) if copied else len(distinct) / 0.75
-    while buckets < enough:
-        buckets *= 2
+    capacity = int(len(distinct) / 0.75 + 1) if copied else len(distinct) / 0.75
+    return in_map_order(distinct, hash_of, capacity, 1 if copied or sized else 16)
 
-    def bucket(key: K) -> int:
-        code = hash_of(key)
-        return (code ^ code >> 16) & (buckets - 1)
 
-    return sorted(distinct, key=bucket)
+def text_order(texts: Iterable[str], *, copied: bool = False, sized: bool = False) -> list[str]:
+    """Texts in the order of a java.util.HashMap, see `hash_order`."""
+    return hash_order(texts, java_hash, copied=copied, sized=sized)
+
+
+def partition_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Partitions in the order of a java.util.HashMap."""
+    return hash_order(partitions, lambda place: 31 * (31 + place.partition) + java_hash(place.topic))
 
 
 def group_order(group_ids: Iterable[str]) -> list[str]:
     """The order in which the admin client's description of groups gives them, through two maps. Which one of a bucket
     comes first is drawn by Java when it starts.
     """
-    return hash_order(hash_order(group_ids, string_hash), string_hash, copied=True)
+    return text_order(text_order(group_ids), copied=True)
 
 
 def asked_topics(topics: Iterable[str]) -> list[str]:
     """The topics in the order of the admin client's answers: the first failed topic is the one that Java reports."""
-    return hash_order(hash_order(topics, string_hash, sized=True), string_hash, copied=True)
+    return text_order(text_order(topics, sized=True), copied=True)
 
 
 def topic_order(topics: Iterable[str]) -> list[str]:
     """The order in which the admin client's description of a set of topics gives them."""
-    return hash_order(asked_topics(hash_order(topics, string_hash)), string_hash, sized=True)
+    return text_order(asked_topics(text_order(topics)), sized=True)
 
 
 def class_name(error: Exception) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.epochs.checks import describe_all
-from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.java_hash import in_timeline_order
 from groupkeeper.protocol.messages import consumer_group_describe_response as described
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 
@@ -37,7 +37,7 @@ def _describe(state: StateView, settings: Settings, group: ConsumerGroup) -> des
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor(settings.group_consumer_assignors[0]),
-        members=[_describe_member(group, group.members[one], state.topics) for one in in_hash_order(group.members)],
+        members=[_describe_member(group, group.members[one], state.topics) for one in in_timeline_order(group.members)],
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from groupkeeper.coordinator.epochs.checks import describe_all
-from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.java_hash import in_timeline_order
 from groupkeeper.protocol.messages import share_group_describe_response as described
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 
@@ -34,7 +34,7 @@ def _describe(state: StateView, settings: Settings, group: ShareGroup) -> descri
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=settings.group_share_assignors[0],
-        members=[_describe_member(group.members[one], state.topics) for one in in_hash_order(group.members)],
+        members=[_describe_member(group.members[one], state.topics) for one in in_timeline_order(group.members)],
     )
 
 

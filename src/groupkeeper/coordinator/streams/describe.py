@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from groupkeeper.coordinator.assignors.spec import Task, TaskRole
 from groupkeeper.coordinator.epochs.checks import describe_all
-from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Immediate, Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.description import describe_topology
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
+from groupkeeper.protocol.java_hash import in_timeline_order
 from groupkeeper.protocol.messages import streams_group_describe_response as described
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
@@ -42,7 +42,7 @@ def _describe(group: StreamsGroup) -> described.DescribedGroup:
         assignment_epoch=group.assignment_epoch,
         assignor_name=ASSIGNOR,
         topology=None if group.topology is None else _topology(group.topology, group.soft.configured),
-        members=[_describe_member(group, group.members[one]) for one in in_hash_order(group.members)],
+        members=[_describe_member(group, group.members[one]) for one in in_timeline_order(group.members)],
     )
 
 

@@ -16,7 +16,7 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
-from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, CommitTimes, commit_times
+from groupkeeper.operations.commit_times import CommitTime, CommitTimes, commit_times
 from groupkeeper.operations.groups import read_topics
 from groupkeeper.operations.plans import world
 from groupkeeper.operations.plans.builder import Made, PlanTopics
@@ -26,6 +26,7 @@ from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol import OFFSETS_TOPIC
 from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 from groupkeeper.rules.expiry import do_offsets_age, expires_ms
 from groupkeeper.rules.words import duration

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.commit_times import OFFSETS_TOPIC
 from groupkeeper.pipeline.checkpoints.form import ByCluster, of_cluster, offsets_of, other_clusters
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.protocol import OFFSETS_TOPIC
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
 _LOG = logging.getLogger("groupkeeper.spark")

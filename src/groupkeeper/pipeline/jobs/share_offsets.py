@@ -18,11 +18,10 @@ from groupkeeper.pipeline.kafka.planning import plan_or_raise
 from groupkeeper.pipeline.kafka.source import read_ranges
 from groupkeeper.pipeline.runtime.coroutines import beside_loops, result_of
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
+from groupkeeper.protocol import SHARE_STATE_TOPIC
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.share_state_topic import decode_share_state
 from groupkeeper.protocol.uuids import uuid_text
-
-SHARE_STATE_TOPIC = "__share_group_state"
 
 _AVAILABLE, _ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 0, 2, 3, 4
 _DONE = (_ACKNOWLEDGED, _ARCHIVED)

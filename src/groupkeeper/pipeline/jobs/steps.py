@@ -20,7 +20,6 @@ from groupkeeper.pipeline.jobs.queries import Queries
 from groupkeeper.pipeline.jobs.share_offsets import share_offsets
 from groupkeeper.pipeline.jobs.topics import topics
 from groupkeeper.pipeline.jobs.transactions import transactions
-from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.present.changes import read_changes
@@ -97,6 +96,7 @@ from groupkeeper.pipeline.transforms.latest import last_commits, last_records, r
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in
+from groupkeeper.protocol import OFFSETS_TOPIC
 from groupkeeper.rules.status import LOOK_BACK_MS
 
 _CLOCKS_MS = 3_600_000

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.protocol import OFFSETS_TOPIC
 
 EARLIEST = -2
 LATEST = -1
@@ -118,7 +119,6 @@ _WITHOUT_EFFECT = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "gro
 _SELECTIONS = ("subscribe", "subscribePattern", "assign")
 _NAMES = {name.lower(): name for name in (*_PER_CLUSTER, *_OWN, *_COMMON, *_WITHOUT_EFFECT)}
 _ROWS = ("records", "decoded")
-OFFSETS_TOPIC = "__consumer_offsets"
 _PREFIX = "kafka."
 _SERVERS = "kafka.bootstrap.servers"
 _LARGEST = 2**63 - 1

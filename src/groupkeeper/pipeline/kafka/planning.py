@@ -16,8 +16,8 @@ from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetS
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Begins, ClusterIdentity, Instant, list_logs, measure_logs
-from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, OFFSETS_TOPIC, ClusterOptions, ReadOptions, Start
-from groupkeeper.protocol import errors
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, ReadOptions, Start
+from groupkeeper.protocol import OFFSETS_TOPIC, errors
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 

@@ -8,10 +8,10 @@ from tests.differential.coordinator.log import PARTITIONS, Line, LogTail
 from tests.differential.wire import Connection, Pool
 from tests.patience import until
 
-from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment
 from groupkeeper.protocol.errors import NONE
+from groupkeeper.protocol.java_hash import partition_of_group
 from groupkeeper.protocol.primitives import Message, RootMessage
 
 TOPICS = {"da": 3, "db": 2}

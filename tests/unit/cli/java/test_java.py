@@ -43,13 +43,6 @@ def test_width_is_in_utf16_units() -> None:
     assert java.width("🙂") == 2
 
 
-def test_hashes() -> None:
-    # Known values of java.lang.String.hashCode.
-    assert java.string_hash("") == 0
-    assert java.string_hash("hello") == 99162322
-    assert java.string_hash("polygenelubricants") == 0x80000000
-
-
 def test_hash_order_decides_which_group_comes_first() -> None:
     assert java.group_order(["nope", "zip"])[0] == "zip"
     assert java.group_order(["g", "h"]) == ["h", "g"]
@@ -58,7 +51,7 @@ def test_hash_order_decides_which_group_comes_first() -> None:
     assert java.group_order(["empty-b", "streams-app", "nope"]) == ["empty-b", "nope", "streams-app"]
     assert java.group_order(["completing", "was-consumer"]) == ["was-consumer", "completing"]
     partitions = [TopicPartition("orders", n) for n in (2, 1, 0)]
-    assert java.hash_order(partitions, java.partition_hash) == partitions[::-1]
+    assert java.partition_order(partitions) == partitions[::-1]
 
 
 def test_topics_are_described_in_hash_order() -> None:

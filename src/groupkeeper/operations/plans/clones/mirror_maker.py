@@ -9,10 +9,15 @@ from typing import NamedTuple, TypeVar
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.plans.clones.mirror_records import (
+    Checkpoint,
+    OffsetSync,
+    decode_checkpoint,
+    decode_offset_sync,
+)
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair, Syncs
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.mirror_maker import Checkpoint, OffsetSync, decode_checkpoint, decode_offset_sync
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
 

@@ -4,8 +4,13 @@ from struct import pack
 
 import pytest
 
+from groupkeeper.operations.plans.clones.mirror_records import (
+    Checkpoint,
+    OffsetSync,
+    decode_checkpoint,
+    decode_offset_sync,
+)
 from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.mirror_maker import Checkpoint, OffsetSync, decode_checkpoint, decode_offset_sync
 
 SYNC = b"\0\6orders\0\0\0\2", b"\0\0\0\0\0\0\0e\0\0\0\0\0\0\0f"
 CHECKPOINT = b"\0\1g\0\x0beast.orders\0\0\0\0", b"\0\0\0\0\0\0\0\0\2\xbc\0\0\0\0\0\0\2_\0\0"
