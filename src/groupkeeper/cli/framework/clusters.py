@@ -88,6 +88,11 @@ class ClusterReport(NamedTuple):
     """Whether, with several clusters, a named group may be missing in some if another one has it."""
 
 
+OTHERWISE = (
+    f"${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server is given"
+)
+
+
 def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> None:
     """Adds the options that select the cluster, or several, and the format of the report."""
     where = command.add_argument_group("cluster")
@@ -109,12 +114,9 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
     add_output(command)
 
 
-def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool) -> None:
-    """Adds `--context`: one, or a list."""
-    default = (
-        f"default: ${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server "
-        "is given"
-    )
+def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool, otherwise: str = OTHERWISE) -> None:
+    """Adds `--context`: one, or a list. `otherwise`: the default, for the help."""
+    default = f"default: {otherwise}"
     if may_be_several:
         meaning = "a cluster saved under this name, or a glob such as '*' for all that match; repeat for several"
         where.add_argument("--context", action="append", default=[], metavar="NAME", help=f"{meaning}; {default}")
@@ -366,7 +368,7 @@ async def pages_of(
     try:
         async with AsyncExitStack() as stack:
             session.progress.say(f"connecting to {cluster.bootstrap_server}")
-            async with beside(_tell_of_refusals(cluster, session)):
+            async with beside(tell_of_refusals(cluster.bootstrap_server, timeout_ms, session.note)):
                 await stack.enter_async_context(session.admin)
             async for page in report.pages(session):
                 yield page
@@ -374,11 +376,11 @@ async def pages_of(
         yield Page(problems=[problem_of(problem)])
 
 
-async def _tell_of_refusals(cluster: Cluster, session: ClusterSession) -> None:
-    """Show why broker addresses refuse connections when none has been made for a while; the client keeps trying."""
+async def tell_of_refusals(bootstrap_server: str, timeout_ms: int, tell: Callable[[str], None]) -> None:
+    """Tells why broker addresses refuse connections when none has been made for a while; the client keeps trying."""
     await asyncio.sleep(PATIENCE_S)
-    if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
-        session.note(f"{refusals}; trying until {session.timeout_ms / 1000:g} s have passed")
+    if (refusals := await refusals_of(bootstrap_server)) is not None:
+        tell(f"{refusals}; trying until {timeout_ms / 1000:g} s have passed")
 
 
 @asynccontextmanager

@@ -130,7 +130,7 @@ def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple
     kind = action.metavar if isinstance(action.metavar, str) else ""
     if kind in ("FILE", "DIR"):
         return [(FILES, "")]
-    if action.dest in ("context", "contexts", "from_context") or (
+    if action.dest in ("context", "from_context") or (
         kind == "NAME" and typed.command.prog.startswith("groupkeeper context")
     ):
         return [(name, "") for name in context_files.names()] if not typed.command.prog.endswith(" add") else []
@@ -140,8 +140,8 @@ def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple
         return _changes()
     if kind in ("GROUP", "TOPIC", "TRANSACTION") or kind.startswith(("TOPIC[", "TOPIC:")):
         servers, path = _last(typed, "bootstrap_server"), _last(typed, "command_config")
-        context = _last(typed, "context") or _last(typed, "contexts")
-        return [(name, "") for name in names_in_cluster(kind, servers, context, path)]
+        servers = servers and servers.rpartition("=")[2]  # without the cluster's name
+        return [(name, "") for name in names_in_cluster(kind, servers, _last(typed, "context"), path)]
     return []
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import (
+    OTHERWISE,
     TIMEOUT_MS,
     Cluster,
     ClusterReport,
@@ -17,7 +18,7 @@ from groupkeeper.cli.framework.clusters import (
     add_context,
     add_property,
     add_timeout,
-    check,
+    admin_of,
     cluster_of,
     is_pattern,
     pages_of,
@@ -45,23 +46,27 @@ _PAUSE_S = 2.0
 
 
 class Named(NamedTuple):
-    """Brokers under a name."""
+    """Brokers under a name; "": they have none."""
 
     name: str
     servers: str
 
 
-def add_clusters(command: ArgumentParser, *, timeout_ms: int = TIMEOUT_MS) -> None:
-    """Adds the options that select clusters."""
+def add_clusters(
+    command: ArgumentParser, *, otherwise: str = OTHERWISE, unnamed: str = _UNNAMED, timeout_ms: int = TIMEOUT_MS
+) -> None:
+    """Adds the options that select clusters. For the help: `otherwise`, the default of --context, and what a cluster
+    `unnamed` is called.
+    """
     where = command.add_argument_group("clusters")
-    add_context(where, may_be_several=True)
+    add_context(where, may_be_several=True, otherwise=otherwise)
     where.add_argument(
         "--bootstrap-server",
         action="append",
         type=named_servers,
         default=[],
         metavar="[NAME=]HOST:PORT[,...]",
-        help=f"a cluster's brokers, and a name for it; repeat for several; default of NAME: {_UNNAMED}",
+        help=f"a cluster's brokers, and a name for it; repeat for several; default of NAME: {unnamed}",
     )
     where.add_argument(
         "--command-config",
@@ -78,13 +83,14 @@ def named_servers(text: str) -> Named:
     name, is_named, servers = text.rpartition("=")
     if is_named and not name:
         raise ArgumentTypeError(f"{text!r}: expected a name before '=', for example prod=kafka-1:9092")
-    return Named(name or _UNNAMED, values.servers(servers))
+    return Named(name, values.servers(servers))
 
 
-def clusters_of(options: Namespace) -> Mapping[str, Cluster | Problem]:
+def clusters_of(options: Namespace, *, by_servers: bool = False) -> Mapping[str, Cluster | Problem]:
     """The clusters that the options name, by their names; why no client can be made for a context matched by a glob.
 
-    Raises UsageMistake.
+    `by_servers`: those without a typed name, of which there may be many, are called as their brokers. Raises
+    UsageMistake.
     """
     found: dict[str, Cluster | Problem] = {}
 
@@ -102,17 +108,17 @@ def clusters_of(options: Namespace) -> Mapping[str, Cluster | Problem]:
     for name, is_typed in contexts.items():
         add(name, _checked(options, name, None) if is_typed else _checked_apart(options, name))
     for one in options.bootstrap_server or ():
-        add(one.name, _checked(options, None, one.servers))
+        add(one.name or (one.servers if by_servers else _UNNAMED), _checked(options, None, one.servers))
     if not found:
         cluster = _checked(options, None, None)
-        found[cluster.context or _UNNAMED] = cluster
+        add(cluster.bootstrap_server if by_servers else cluster.context or _UNNAMED, cluster)
     return found
 
 
-def usable_clusters_of(options: Namespace) -> Mapping[str, Cluster]:
-    """The clusters that the options name. Raises UsageMistake where one of them makes no client."""
+def usable_clusters_of(options: Namespace, *, by_servers: bool = False) -> Mapping[str, Cluster]:
+    """As `clusters_of`, but raises UsageMistake where one of them makes no client."""
     usable: dict[str, Cluster] = {}
-    for name, cluster in clusters_of(options).items():
+    for name, cluster in clusters_of(options, by_servers=by_servers).items():
         if isinstance(cluster, Problem):
             raise UsageMistake(cluster.message)
         usable[name] = cluster
@@ -141,7 +147,7 @@ def _checked(options: Namespace, context: str | None, servers: str | None) -> Cl
         context=context, bootstrap_server=servers, command_config=options.command_config, property=options.property
     )
     cluster = cluster_of(wanted)
-    check(cluster)
+    admin_of(cluster)
     return cluster
 
 

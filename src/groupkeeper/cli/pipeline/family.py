@@ -8,12 +8,20 @@ import re
 import signal
 import threading
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, Cluster, add_property, add_timeout
+from groupkeeper.cli.framework import several_clusters, values
+from groupkeeper.cli.framework.clusters import (
+    OTHERWISE,
+    TIMEOUT_MS,
+    TIMEOUT_PROPERTY,
+    Cluster,
+    UsageMistake,
+    beside,
+    tell_of_refusals,
+)
 from groupkeeper.cli.framework.commands import Command, CommandName, Family
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.pipeline.directory import check_directory, directory, read_offsets
@@ -58,31 +66,9 @@ _SETTING = re.compile(r"spark\.[^\s=]+")
 _OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
 
 
-def add_clusters(
-    parser: ArgumentParser,
-    otherwise: str = "the context in use, unless --bootstrap-server is given",
-    timeout_ms: int = TIMEOUT_MS,
-) -> None:
+def add_clusters(parser: ArgumentParser, otherwise: str = OTHERWISE, timeout_ms: int = TIMEOUT_MS) -> None:
     """Adds the options that select clusters. For the help: `otherwise`, the default, and `timeout_ms`, the client's."""
-
-    where = parser.add_argument_group("clusters")
-    where.add_argument(
-        "--bootstrap-server", action="append", metavar="[NAME=]HOST:PORT[,...]", dest="servers", default=[],
-        type=_named_servers,
-        help="a cluster to read; the tables call it NAME, or else by its cluster id; repeat for several",
-    )  # fmt: skip
-    where.add_argument(
-        "--context", action="append", metavar="NAME", dest="contexts", default=[],
-        help="a cluster saved under this name, which the tables use too, or a glob such as '*'; repeat for "
-        "several; default: "
-        + otherwise,
-    )  # fmt: skip
-    where.add_argument(
-        "--command-config", type=values.properties, metavar="FILE",
-        help="properties for the client, by their Kafka names, for all clusters; they override the contexts'",
-    )  # fmt: skip
-    add_property(where)
-    add_timeout(where, timeout_ms)
+    several_clusters.add_clusters(parser, otherwise=otherwise, unnamed="the cluster's id", timeout_ms=timeout_ms)
 
 
 def add_output(parser: ArgumentParser, text_output: str = "the directory") -> None:
@@ -193,13 +179,6 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _named_servers(text: str) -> tuple[str, str]:
-    name, equals, servers = text.rpartition("=")
-    if equals and not name:
-        raise ArgumentTypeError(f"{text!r}: expected NAME=HOST:PORT")
-    return name, values.servers(servers)
-
-
 def _add_snapshot_arguments(parser: ArgumentParser, timeout_ms: int = TIMEOUT_MS) -> None:
     add_output(parser)
     add_clusters(parser, timeout_ms=timeout_ms)
@@ -213,10 +192,11 @@ def _add_snapshot_arguments(parser: ArgumentParser, timeout_ms: int = TIMEOUT_MS
 
 def check_checkpoints(options: Namespace) -> None:
     """Refuses checkpoints whose cluster is unclear."""
-    names = [name for name, _ in options.servers] + list(options.contexts)
+    clusters = named_clusters(options) if options.checkpoints else []
+    names = [name for name, _ in clusters if name]
     for each in options.checkpoints:
-        if each.cluster is None and len(names) > 1:
-            example = f"{names[0]}:{each.name or ''}={each.path}"
+        if each.cluster is None and len(clusters) > 1:
+            example = f"{names[0] if names else 'NAME'}:{each.name or ''}={each.path}"
             options.refuse(f"argument --checkpoint: say which cluster it reads, for example {example}")
         elif each.cluster is not None and each.cluster not in names:
             options.refuse(f"argument --checkpoint: no cluster is called {each.cluster}: name it by NAME=HOST:PORT")
@@ -374,36 +354,27 @@ def _json_text(options: Namespace, name: str, summary: Summary | None, error: st
 
 def named_clusters(options: Namespace) -> list[tuple[str, Cluster]]:
     """The clusters that the options name, each with its name; "": it is called by its cluster id."""
-    from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
-    from groupkeeper.cli.framework.several_clusters import contexts_named
-
-    of_client = {"command_config": options.command_config, "property": getattr(options, "property", ())}
-    given = {**(options.command_config or {}), **dict(of_client["property"])}
-    found = [(name, Cluster(servers, given)) for name, servers in options.servers]
-    if found and not options.contexts:
-        return found
-    try:
-        for context in contexts_named(options.contexts) or [None]:
-            cluster = cluster_of(Namespace(context=context, bootstrap_server=None, **of_client))
-            found.append((context or "", cluster))
-    except UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
-    return found
+    if not hasattr(options, "named_clusters"):  # notes about them are written once
+        try:
+            found = several_clusters.usable_clusters_of(options, by_servers=True)
+        except UsageMistake as mistake:
+            options.refuse(str(mistake))
+            raise
+        options.named_clusters = [
+            ("" if name == cluster.bootstrap_server else name, cluster) for name, cluster in found.items()
+        ]
+    named: list[tuple[str, Cluster]] = options.named_clusters
+    return named
 
 
 def source_of(options: Namespace) -> dict[str, str]:
     """The source's options for the named clusters."""
-    clusters = named_clusters(options)
-    names = [name or cluster.bootstrap_server for name, cluster in clusters]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        options.refuse(f"cluster names must differ: {', '.join(twice)} is given twice")
     found = [
         # The tables are built from committed records: isolation.level, in the file for consumers, is ignored.
         {f"kafka.{key}": value for key, value in cluster.properties.items() if key != "isolation.level"}
         | {"kafka.bootstrap.servers": cluster.bootstrap_server}
         | ({"cluster": name} if name else {})
-        for name, cluster in clusters
+        for name, cluster in named_clusters(options)
     ]
     shared = privacy_of(options)
     if options.timeout is not None:
@@ -437,21 +408,15 @@ def _survey(parsed: ReadOptions, screen: Screen, known: NextOffsets, *, has_end:
 
 async def _planned(options: ReadOptions, screen: Screen) -> ReadPlan:
     """Plans the reading; an address that refuses connections is named soon, while it is still tried."""
-    from groupkeeper.cli.framework.clusters import beside
+    from groupkeeper.client.settings import Settings
     from groupkeeper.pipeline.kafka.planning import plan
 
-    async with beside(*(_tell_of_refusals(each, screen) for each in options.clusters)):
-        return await plan(options)
-
-
-async def _tell_of_refusals(cluster: ClusterOptions, screen: Screen) -> None:
-    from groupkeeper.cli.framework.clusters import PATIENCE_S, refusals_of
-    from groupkeeper.client.settings import Settings
-
-    await asyncio.sleep(PATIENCE_S)
-    if (refusals := await refusals_of(cluster.bootstrap_servers)) is not None:
+    def telling(cluster: ClusterOptions) -> Coroutine[Any, Any, None]:
         timeout_ms = Settings.of_properties(cluster.properties).default_api_timeout_ms
-        screen.say(f"note: {refusals}; trying until {timeout_ms / 1000:g} s have passed")
+        return tell_of_refusals(cluster.bootstrap_servers, timeout_ms, lambda said: screen.say(f"note: {said}"))
+
+    async with beside(*map(telling, options.clusters)):
+        return await plan(options)
 
 
 SNAPSHOT = Command(

@@ -52,7 +52,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> int:
     try:
         parsed = None
-        if options.servers or options.contexts:
+        if options.bootstrap_server or options.context:
             parsed = import_part("kafka.options").parse_options({**source_of(options), "rows": "decoded"})
         found, problems = import_part("governance.quality").check_directory(
             options.tables, parsed, max_age_ms=options.max_age

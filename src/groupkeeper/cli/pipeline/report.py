@@ -82,15 +82,16 @@ def _hours(text: str) -> float:
 def _run(options: Namespace) -> int:
     problems: Sequence[Problem] = ()
     names: dict[int, str] = {}
-    family.check_checkpoints(options)
-    if options.checkpoints and not (options.servers or options.contexts):
+    is_refreshed = bool(options.bootstrap_server or options.context)
+    if options.checkpoints and not is_refreshed:
         options.refuse("argument --checkpoint: name a cluster, too: without one the tables are not brought up to date")
+    family.check_checkpoints(options)
     try:
         target = _target(options)
         if options.output_file:  # beside the tables, whose directory the run may make, it is writable if they are
             check_writable(target)
         reading, page = import_part("report.reading"), import_part("report.page")
-        if options.servers or options.contexts:
+        if is_refreshed:
             work = family.snapshot_work(options)
 
             def named(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
@@ -126,7 +127,7 @@ def _ways(options: Namespace, names: Mapping[int, str]) -> Ways:
     """The ways to clusters that are saved as contexts, or named by options, for the commands in the report. `names`:
     the clusters' names in the tables, by their numbers.
     """
-    named = family.named_clusters(options) if options.servers or options.contexts else []
+    named = family.named_clusters(options) if options.bootstrap_server or options.context else []
     return ways_of_contexts() | {
         names.get(number, name): way_of(options, cluster) for number, (name, cluster) in enumerate(named)
     }
