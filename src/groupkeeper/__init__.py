@@ -2,7 +2,7 @@
 
     from groupkeeper import Admin, Broker
 
-What programs need is here, and is imported when it is used for the first time; `groupkeeper.errors` has what can fail.
+The public names are here, imported on first use; errors are in `groupkeeper.errors`.
 """
 
 __version__ = "0.1.0"
@@ -67,7 +67,7 @@ __all__ = ["__version__", *_MODULE_BY_NAME]
 
 
 def __getattr__(name: str) -> object:
-    """What is asked for for the first time (PEP 562)."""
+    """Imports a public name on first use (PEP 562)."""
     if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

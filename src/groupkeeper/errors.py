@@ -1,10 +1,10 @@
-"""What calls raise, and what `Batch.failed` has: ClientError and KafkaError with all their kinds.
+"""The errors that calls raise or put into `Batch.failed`: ClientError and KafkaError with all their kinds.
 
 Their base is `GroupkeeperError`. Plans, pipelines and the broker's settings have errors of that base as well.
 
-A `KafkaError` is what the broker answered; there is one class for each error code. A `ClientError`: the broker
-could not be asked, or its answer not be read. `UnsupportedVersion` is the client's, which is raised before a broker
-that is too old is asked.
+A `KafkaError` is a broker's reply; there is one class for each error code. A `ClientError` means that no broker could
+be asked, or that its reply was unreadable. The client raises `UnsupportedVersion` itself, before it sends a request to
+a broker that is too old.
 """
 
 from groupkeeper.base_error import GroupkeeperError as GroupkeeperError

@@ -1,4 +1,4 @@
-"""What modules say to mypyc (docs/design/compiled.md). Python ignores it."""
+"""The decorator of mypyc (docs/design/compiled.md); in Python it does nothing."""
 
 from __future__ import annotations
 

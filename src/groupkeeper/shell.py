@@ -1,4 +1,4 @@
-"""Commands to copy into a shell: each is complete, and does what it says whatever names are in it."""
+"""Commands to copy into a shell: each is complete, and safe with any names in it."""
 
 from __future__ import annotations
 

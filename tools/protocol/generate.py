@@ -217,7 +217,7 @@ _PACKAGE_HEAD = (
 _PACKAGE_TAIL = (
     "",
     "    def __getattr__(name: str) -> type:",
-    '        """Raises AttributeError for what is no class, or one of several messages."""',
+    '        """Raises AttributeError unless the name is the class of one message."""',
     "        from importlib import import_module",
     "",
     "        if name not in _MODULES:",

@@ -551,7 +551,7 @@ class SyncAdmin(Blocking):
         """Committed offsets of many groups at once (KIP-88, KIP-709).
 
         None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
-        that was asked for and has no offset is `None` in the inner `done`; one that the broker refused is
+        that was requested and has no offset is `None` in the inner `done`; one that the broker refused is
         in the inner `failed`. A group that doesn't exist has no offsets, which is not an error.
         `require_stable`: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
         brokers before 2.5 ignore it.

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def to_arrow(result: object, row: type | None = None) -> pyarrow.Table:
     """A result of any call as an Arrow table, with a row for each key, or each value of a list.
 
-    Keys are columns (`group_id`, `topic` and `partition` …), and so are the fields of the values. What is in
-    `failed` has a row, too, with the reason in the column `error`, which is null elsewhere; so has a broker that
+    Keys are columns (`group_id`, `topic` and `partition` …), and so are the fields of the values. Failures
+    (`failed`) have rows, too, with the reason in the column `error`, which is null elsewhere; so has a broker that
     could not be asked. None is null, times are in ms, and other numbers are as the call tells them, −1 included. Fields
     that are collections, or have fields themselves, are lists and structs.
 
     `row`: the class of the values, so that their columns are there when there are none: `to_arrow(acls, Acl)`.
 
-    Needs pyarrow (the extra `arrow`). Raises TypeError for what is no result, or one with values of several classes.
+    Needs pyarrow (the extra `arrow`). Raises TypeError for anything else, and if values are of several classes.
     """
     arrow = _library("pyarrow", "arrow")
     rows = rows_of(result)

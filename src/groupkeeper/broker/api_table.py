@@ -48,7 +48,7 @@ class Api:
         self.module, _, of = place.partition(":")
         """Its module in `apis`."""
         self.ending = f"_{of}" if of else ""
-        """Of the names of its functions there; empty: it is the module's only API."""
+        """Suffix of its functions' names in the module, as `_join`; empty: it is the module's only API."""
         _, self.lowest, highest, _ = APIS[key]
         """Its versions, this one and `highest`, are inclusive."""
         self.highest = NOT_YET.get(key, highest)

@@ -37,7 +37,7 @@ def prepare(bootstrap: str, group_id: str) -> None:
 
 
 class Worker(threading.Thread):
-    """A member of a share group: accepts what it has done, and rejects what cannot be done.
+    """A member of a share group: accepts finished tasks, and rejects impossible ones.
 
     Attributes:
         accepted, rejected: how many records; they count once the broker has confirmed it.
@@ -114,7 +114,7 @@ def work_off_a_queue(terminal: Terminal) -> None:
             expect=f"{SHARE_GROUP}-2",
         )
     described = terminal.show(
-        "everything before START-OFFSET is done; LAG is what is left to do, and that is nothing",
+        "everything before START-OFFSET is done; LAG, the rest, is 0",
         f"kafka-share-groups --describe --group {SHARE_GROUP}",
         expect="START-OFFSET",
     )

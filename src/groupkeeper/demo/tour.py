@@ -141,7 +141,7 @@ def forget_a_topic(terminal: Terminal) -> None:
         expect="payments",
     )
     left = terminal.show(
-        "only orders is left, and nothing of payments is late or stale any more",
+        "only orders is left, and payments is neither late nor stale",
         f"kafka-consumer-groups --describe --group {STOPPED_GROUP}",
         expect="orders",
     )

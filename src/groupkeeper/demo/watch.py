@@ -16,7 +16,7 @@ _SHOWN = ("groupkeeper_cluster_groups{", "groupkeeper_group_lag{", "groupkeeper_
 
 
 def watch_groups(terminal: Terminal) -> None:
-    """Checks the groups, serves them, and shows some of what is served.
+    """Checks the groups, serves them, and shows some of the metrics.
 
     Raises:
         TourFailed: the server did not start, or has no metrics of the groups.
@@ -29,7 +29,7 @@ def watch_groups(terminal: Terminal) -> None:
         refused=True,
     )
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
-        say("  (groupkeeper serve is left out: in a checkout, pip install '.[serve]' brings what it needs)")
+        say("  (groupkeeper serve is left out: in a checkout, pip install '.[serve]' installs it)")
         return
     words = [
         "groupkeeper",
@@ -54,7 +54,7 @@ def watch_groups(terminal: Terminal) -> None:
         if "<h1>Consumer groups</h1>" not in _get(site):
             raise TourFailed("groupkeeper serve has no first page")
     say(f"  -> {site}metrics for Prometheus, and pages for people at {site} ({time.monotonic() - started:.1f} s)")
-    say("     it has ended; to see the pages, run the same command with a broker of yours and open what it prints")
+    say("     it has ended; to see the pages, run the same command with a broker of yours and open the printed address")
 
 
 @contextmanager

@@ -163,7 +163,7 @@ def test_what_loads_a_log_passes_over_it(
         change(tmp_path / LAST, size + at)
         log = reopened()
         assert [one.offset for _, some in log.records() for one in some] == without(21), at
-        assert "read without what is damaged in" in caplog.text
+        assert "read without the damaged part of" in caplog.text
         assert asyncio.run(log.offset_for_timestamp(22, LongReads())) == (24, 24)
         restore(tmp_path)
         caplog.clear()

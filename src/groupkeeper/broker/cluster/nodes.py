@@ -96,7 +96,7 @@ class Cluster(Node):
 
     async def kill_node(self, node: int) -> None:
         """As `stop_node`, but its connections break first, and waiting requests get no answer. When it is back, it is
-        no eligible leader replica any more; a stopped node can be killed for that effect.
+        no longer an eligible leader replica; a stopped node can be killed for that effect.
         """
         async with self._one_at_a_time:
             self._require_known(node)

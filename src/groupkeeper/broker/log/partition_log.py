@@ -401,7 +401,7 @@ class PartitionLog:
             for _, block, at, header in segment.batches(segment.position_of(offset)):
                 yield header, read_records(block, at, header=header, verify=False)
             if segment.damage:
-                _log.error("%r: read without what is damaged in %s", self, segment.path)
+                _log.error("%r: read without the damaged part of %s", self, segment.path)
 
     def _segment_index(self, offset: int) -> int:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)

@@ -39,5 +39,5 @@ class HeldBytes:
             longest.abort(f"{self._why} ({self.most} bytes; its part was {held})")
 
     def release(self, connection: Holder) -> None:
-        """Called when a connection holds no bytes any more."""
+        """Called when a connection no longer holds bytes."""
         self.total -= self._by_connection.pop(connection, 0)

@@ -49,7 +49,7 @@ class Config(GroupSettings):
         9000, low=1, doc="Of several nodes: when others lead in place of a suspended one."
     )
     replica_lag_time_max_ms = whole(
-        30000, low=1, doc="Of several nodes: when a replica that lags is not in sync any more."
+        30000, low=1, doc="Of several nodes: after this time a replica that lags is no longer in sync."
     )
     auto_leader_rebalance_enable = flag(True, doc="Of several nodes: whether leaders move back to the first replicas.")
     leader_imbalance_check_interval_seconds = long(300, low=1, doc="Of several nodes: when they do.")
@@ -138,7 +138,7 @@ class Config(GroupSettings):
         86400000, low=1, doc="How long an idle producer's sequence numbers are remembered."
     ).in_kafka(ANY)
     producer_id_expiration_check_interval_ms = whole(
-        600000, low=1, doc="How often idle producers are looked for."
+        600000, low=1, doc="Interval between checks for idle producers."
     ).in_kafka(is_listed=False)
 
     quota_window_num = whole(11, low=1, doc="Over how many windows the rates of client quotas are taken.")
@@ -247,7 +247,7 @@ class Config(GroupSettings):
     ).in_kafka(ANY)
     log_retention_minutes = maybe_whole(doc="Used when `log.retention.ms` is absent.")
     log_retention_hours = whole(168, doc="Used when `log.retention.ms` and `.minutes` are absent.")
-    log_retention_check_interval_ms = long(300000, low=1, doc="How often old segments are looked for.")
+    log_retention_check_interval_ms = long(300000, low=1, doc="Interval between checks for old segments.")
     log_roll_ms = maybe_long(low=1, doc="Default of the topic setting `segment.ms`; before `log.roll.hours`.").in_kafka(
         ANY
     )
@@ -258,15 +258,13 @@ class Config(GroupSettings):
     log_segment_delete_delay_ms = long(60000, low=0, doc=_OF_TOPICS).in_kafka(ANY)
     # --- cleaning of logs
     log_cleaner_enable = flag(True, doc="Whether compacted topics are compacted.")
-    log_cleaner_backoff_ms = long(
-        15000, low=0, doc="How often logs are looked at that may be worth a compaction."
-    ).in_kafka(ANY)
+    log_cleaner_backoff_ms = long(15000, low=0, doc="Interval between checks for logs to compact.").in_kafka(ANY)
     log_cleaner_dedupe_buffer_size = long(
         134217728, doc="Memory for the keys of one compaction; what doesn't fit is left to the next one."
     ).in_kafka(ANY)
-    log_initial_task_delay_ms = long(
-        30000, low=0, doc="Wait before old segments are looked for the first time."
-    ).in_kafka(is_listed=False)
+    log_initial_task_delay_ms = long(30000, low=0, doc="Delay before the first check for old segments.").in_kafka(
+        is_listed=False
+    )
     groupkeeper_internal_topics_roll_bytes = long(
         1048576,
         low=1,
@@ -286,10 +284,10 @@ class Config(GroupSettings):
         604800000, low=1, high=INT_MAX, doc="How long an idle transactional id is kept."
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = whole(
-        10000, low=1, doc="How often transactions that take too long are looked for and aborted."
+        10000, low=1, doc="Interval between checks for timed-out transactions, which are aborted."
     )
     transaction_remove_expired_transaction_cleanup_interval_ms = whole(
-        3600000, low=1, doc="How often transactional ids that are idle for too long are looked for."
+        3600000, low=1, doc="Interval between checks for expired transactional ids."
     )
     transaction_partition_verification_enable = flag(
         True, doc="Refuse transactional records for partitions that are not part of the transaction."

@@ -70,7 +70,7 @@ def _queue(broker: Node, group_id: str, name: str, log: PartitionLog) -> Partiti
     topic = broker.topics.get(name)
     prefix = broker.config.errors_deadletterqueue_topic_name_prefix
     if not name:
-        raise InvalidConfig("the group has none any more (errors.deadletterqueue.topic.name)")
+        raise InvalidConfig("the group no longer has one (errors.deadletterqueue.topic.name)")
     if name.startswith("__"):
         raise InvalidConfig(f"its name {name} begins with __")
     if topic is not None and not topic.config.errors_deadletterqueue_group_enable:

@@ -43,7 +43,7 @@ class LedPartition:
         log: the partition that is read.
         states: the records' states.
         is_fenced: whether this leader has been fenced; then every call raises `NotLeaderOrFollower`, and nothing is
-            stored any more.
+            stored.
         waiters: fetches that wait for released records.
     """
 

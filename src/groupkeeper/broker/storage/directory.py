@@ -153,7 +153,7 @@ class StorageDirectory:
             os.unlink(path)
         for name in names:
             if not os.path.exists(self.file(name)):
-                _log.warning("%s is gone since the broker was stopped, and with it what it held", self.file(name))
+                _log.warning("%s is gone since the broker was stopped, with its content", self.file(name))
 
     def mark_clean_stop(self) -> None:
         """Writes Apache Kafka's marker that all logs are flushed, with a list of the files. Raises OSError."""

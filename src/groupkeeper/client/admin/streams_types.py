@@ -113,7 +113,7 @@ class StreamsGroupDescription(NamedTuple):
     subtopologies: tuple[StreamsSubtopology, ...] = ()
     """() before a member has sent the group's topology."""
     authorized_operations: frozenset[str] | None = None
-    """None unless asked for."""
+    """None unless requested."""
     assignor: str | None = None
     """None: the broker is older than 4.4."""
     topology_status: TopologyStatus = TopologyStatus.NOT_ASKED

@@ -149,7 +149,7 @@ class ConsumerGroupDescription(NamedTuple):
     target_assignment_epoch: int | None = None
     """None for a classic group."""
     authorized_operations: frozenset[str] | None = None
-    """None unless asked for."""
+    """None unless requested."""
 
 
 class ClassicGroupDescription(NamedTuple):
@@ -163,7 +163,7 @@ class ClassicGroupDescription(NamedTuple):
     members: tuple[MemberDescription, ...]
     coordinator: Node
     authorized_operations: frozenset[str] | None = None
-    """None unless asked for."""
+    """None unless requested."""
 
     @property
     def is_simple(self) -> bool:
@@ -198,7 +198,7 @@ class ShareGroupDescription(NamedTuple):
     """The group epoch of the target assignment; lower while a new one is computed."""
     partition_assignor: str = ""
     authorized_operations: frozenset[str] | None = None
-    """None unless asked for."""
+    """None unless requested."""
 
     @property
     def group_type(self) -> GroupType:
@@ -372,7 +372,7 @@ class CreatedTopic(NamedTuple):
 
 
 class ClusterDescription(NamedTuple):
-    """`cluster_id` and `controller` are None when not known. `authorized_operations` None unless asked for."""
+    """`cluster_id` and `controller` are None when not known. `authorized_operations` None unless requested."""
 
     cluster_id: str | None
     controller: Node | None

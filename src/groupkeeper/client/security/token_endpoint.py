@@ -39,7 +39,7 @@ class _Retriable(Exception):
 
 
 class TokenEndpoint(NamedTuple):
-    """A token server, and how it is asked for a token."""
+    """A token server, and the parameters of requests for a token."""
 
     url: str
     client_id: str

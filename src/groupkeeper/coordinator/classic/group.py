@@ -233,7 +233,7 @@ class ClassicGroup(_Classic):
 
     @property
     def state(self) -> GroupState:
-        """The state in responses; a group that is DEAD doesn't exist here any more."""
+        """The state in responses; a group that is DEAD no longer exists here."""
         if isinstance(self.soft.rebalance, Joining):
             return GroupState.PREPARING_REBALANCE
         if isinstance(self.soft.rebalance, Syncing):

@@ -89,7 +89,7 @@ def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
 
 
 def _rejoined(member: Member, request: JoinGroupRequest) -> Member:
-    """The member with what it sends now."""
+    """The member with the values of its request."""
     return replace(
         member,
         rebalance_timeout_ms=rebalance_timeout_ms(request),

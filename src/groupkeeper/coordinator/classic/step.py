@@ -149,7 +149,7 @@ class Step:
             self.arm(JoinPhase(self.group_id), initial.delay_ms)
 
     def end_join_phase_early(self) -> None:
-        """Ends a running join phase if no member is missing any more; a group's first rebalance never ends early."""
+        """Ends a running join phase once all members have joined; a group's first rebalance never ends early."""
         if (
             isinstance(self.rebalance, Joining)
             and self.rebalance.initial is None

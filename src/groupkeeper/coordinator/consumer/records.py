@@ -72,7 +72,7 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Entry:
 
 
 def regex_tombstone(group_id: str, regex: str) -> Tombstone:
-    """No member subscribes to a regular expression any more."""
+    """No member subscribes to the regular expression."""
     return Tombstone(m.ConsumerGroupRegularExpressionKey(group_id, regex))
 
 

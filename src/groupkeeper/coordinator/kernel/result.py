@@ -1,16 +1,29 @@
 """The input and output of the coordinator: `Call` in, `Result` out.
 
-A handler computes and changes nothing. The coordinator's driver (broker, simulator, test) does the same six
-steps with every result, in this order, without running another operation of the same coordinator in between:
+A handler computes and changes nothing. The coordinator's driver (broker, simulator, test) does the same six steps with
+every result, in this order, without running another operation of the same coordinator in between:
 
-1. append `records` to the log, all or none (but see `is_atomic`), as part of `transaction` if there is one. If that
-   fails, pass the cause and the error to `Coordinator.append_failed` and continue at step 3 with the result it returns
-   (which has no records); 2. `Coordinator.replay` each record, in order, with the transaction's producer id; 3.
-   `Coordinator.apply` each value of `soft`, in order; 4. `timers`: arm and disarm, in order; 5. count `marks`; 6. send
-   `response` (unless it is PARKED) and the `released` answers. No answer may be sent before step 1 has succeeded, nor
-   before all in-sync replicas have the `records`; `response` waits for earlier records, too, unless it is `Immediate`.
+1. Append `records` to the log, all or none (but see `is_atomic`), as part of `transaction` if there is one. If that
+   fails, pass the cause and the error to `Coordinator.append_failed`, and continue at step 3 with the result that it
+   returns (which has no records).
+2. `Coordinator.replay` each record, in order, with the transaction's producer id.
+3. `Coordinator.apply` each value of `soft`, in order.
+4. Arm and disarm `timers`, in order.
+5. Count `marks`.
+6. Send `response` (unless it is PARKED) and the `released` answers.
 
-The driver does the `lookups` afterwards, asynchronously; their outcome is another operation.
+Without failures, and with a log in memory (`tests/memory_shell.py` has it all):
+
+    result = coordinator.handle(call, now_ms)
+    for record in result.records:
+        coordinator.replay(record, log.append(record), producer_id)
+    for change in result.soft:
+        coordinator.apply(change)
+    arm(result.timers), count(result.marks), send(result.response, result.released)
+
+No answer may be sent before step 1 has succeeded, nor before all in-sync replicas have the `records`; `response` waits
+for earlier records, too, unless it is `Immediate`. The driver does the `lookups` afterwards, asynchronously; their
+outcome is another operation.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Settings:
         unit=60_000,
     )
     offsets_retention_check_interval_ms: int = setting(
-        600_000, "How often expired offsets are looked for.", low=1, is_long=True
+        600_000, "Interval between checks for expired offsets.", low=1, is_long=True
     )
     new_member_join_timeout_ms: int = 300_000
     """Session timeout of a new member while its JoinGroup is parked; not configurable in Kafka."""

@@ -78,7 +78,7 @@ def acquire(
 
 
 def archive_absent(partition: SharePartition, offset: int, end_offset: int) -> None:
-    """Archives the offsets from `offset` up to `end_offset`, where the log has no records any more (compaction)."""
+    """Archives the offsets from `offset` up to `end_offset`, where the log no longer has records (compaction)."""
     if end_offset <= offset:
         return
     if not partition.in_flight:

@@ -22,7 +22,7 @@ class RecordState(IntEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the record needs no delivery any more."""
+        """Whether the record needs no further delivery."""
         return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 

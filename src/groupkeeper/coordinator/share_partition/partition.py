@@ -118,7 +118,7 @@ class SharePartition:
 
     @property
     def delivery_complete_count(self) -> int:
-        """Number of records at or after the start offset that need no delivery any more."""
+        """Number of records at or after the start offset that need no further delivery."""
         return sum(run.size for run in self.runs() if run.state.is_terminal)
 
     def runs(self) -> Iterator[RecordRun]:

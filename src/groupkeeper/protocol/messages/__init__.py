@@ -831,7 +831,7 @@ else:
     }
 
     def __getattr__(name: str) -> type:
-        """Raises AttributeError for what is no class, or one of several messages."""
+        """Raises AttributeError unless the name is the class of one message."""
         from importlib import import_module
 
         if name not in _MODULES:

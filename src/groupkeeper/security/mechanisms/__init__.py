@@ -1,6 +1,6 @@
 """The SASL mechanisms of the client and of the broker: one module each, with the conversations of both ends.
 
-`mechanism.py` has what they share, and what each end gives to them. Nothing here opens connections or files.
+`mechanism.py` has their interface, and the inputs from each end. Nothing here opens connections or files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a SASL mechanism is: names, options, a conversation of bytes for each end; and what each end gives to it."""
+"""The interface of SASL mechanisms: names, options, a conversation of bytes for each end, and the inputs from each."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class TokenValidator(Protocol):
 
 
 class ClientLogin(NamedTuple):
-    """What a client's settings give to a mechanism."""
+    """The inputs of a mechanism from a client's settings."""
 
     mechanism: Mechanism
     module: Callable[[], LoginModule]
@@ -173,7 +173,7 @@ class ClientLogin(NamedTuple):
     """Tokens, and the extensions to send with them. Raises errors of the client."""
 
     def __repr__(self) -> str:
-        return f"ClientLogin({self.mechanism.name})"  # what it holds may be secret
+        return f"ClientLogin({self.mechanism.name})"  # its fields may be secret
 
     def needed(self) -> list[str]:
         """The values of the options that the mechanism needs, in their order. Raises `BadCredentials`."""
@@ -190,7 +190,7 @@ class ClientLogin(NamedTuple):
 
 
 class ServerLogin(NamedTuple):
-    """What the settings of a broker's listener give to a mechanism."""
+    """The inputs of a mechanism from the settings of a broker's listener."""
 
     mechanism: Mechanism
     listener: str
@@ -204,7 +204,7 @@ class ServerLogin(NamedTuple):
     """Raises `InvalidSetting`."""
 
     def __repr__(self) -> str:
-        return f"ServerLogin({self.mechanism.name})"  # what it holds may be secret
+        return f"ServerLogin({self.mechanism.name})"  # its fields may be secret
 
     def passwords(self) -> Mapping[str, str]:
         """The passwords of `users`, and of options like `user_alice`. Raises `InvalidSetting` without both."""
@@ -236,7 +236,7 @@ class Mechanism(NamedTuple):
     needs: tuple[str, ...]
     """The options without which a client cannot log in; with a password, users of the broker log in by it."""
     client: Callable[[ClientLogin], Callable[[], ClientConversation]]
-    """Reads what a client's settings give, and returns what begins each login."""
+    """Checks a client's settings, and returns a factory of conversations, one for each login."""
     server: Callable[[ServerLogin], Callable[[], ServerConversation]]
     """The same with the settings of a broker's listener."""
     options: tuple[str, ...] = ()
