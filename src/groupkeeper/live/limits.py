@@ -71,7 +71,7 @@ def judge(
 
 
 def judge_group(group: GroupView, limits: GroupLimits, now_ms: int) -> Iterator[LimitFinding]:
-    """A finding for each limit. Topics that no member reads any more break none."""
+    """A finding for each limit. Topics that no member reads break none."""
     group = read_part(group)
     why = _why_unknown(group)
     for measure, value, limit, is_whole in _measured(group, limits, now_ms):
@@ -95,7 +95,7 @@ def judge_group(group: GroupView, limits: GroupLimits, now_ms: int) -> Iterator[
 
 
 def read_part(group: GroupView) -> GroupView:
-    """The group without topics that no member reads any more."""
+    """The group without topics that no member reads."""
     if not group.unread:
         return group
     read = [each for each in zip(group.rows, group.waits, strict=True) if each[0].topic not in group.unread]

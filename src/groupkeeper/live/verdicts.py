@@ -19,7 +19,7 @@ from groupkeeper.rules.urgency import SOON_MS, UrgencyFacts
 
 class Judged(NamedTuple):
     """The status of a group. `still_ms`: how long the commits have stood still at least, None: unknown. `bad`: the
-    partitions that need someone, with their statuses. `wait_ms`, `stood_ms`: the longest wait among partitions with
+    partitions that need attention, with their statuses. `wait_ms`, `stood_ms`: the longest wait among partitions with
     the group's status, and how long that partition's commit has stood; None also if the sums were enough.
     """
 
@@ -49,8 +49,8 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
 
 
 def urgency_facts(group: GroupView, judged: Judged) -> UrgencyFacts:
-    """The facts from polls about a group that may need someone; if it is well, the change of its lag does not matter.
-    Polls see no rate of a partition: records that retention may remove within the hour may be read in time.
+    """Urgency facts from polls, without trends of groups that are ok or unknown. Polls have no rates per partition, so
+    records due for removal may still be read in time.
     """
     status, members, lag = judged.status, group.members, group.lag
     if status in (Status.OK, Status.UNKNOWN):
@@ -133,7 +133,7 @@ def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False)
 
 
 def may_be(group: GroupView, now_ms: int) -> str | None:
-    """As `missing_facts`, in words for people, without what is true of each group that is behind: polls see no
+    """As `missing_facts`, in words for people, without the facts missing of each lagging group: polls see no
     commits of the same offset, and a group without members has no readers.
     """
     left_out = {Status.STALLED} if group.members else {Status.STALLED, Status.ABANDONED}

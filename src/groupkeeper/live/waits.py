@@ -22,7 +22,7 @@ from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 from groupkeeper.rules.progress import retention_margin_ms, time_lag_ms
 
 _MOST_POINTS = 24
-"""The most looks kept for a partition: a day of looks is thinned to these, the newer ones closer together."""
+"""The most log ends kept for a partition: older ones are thinned out, but for the first."""
 
 _MOST_ASKED = 50
 _ASK_AGAIN_MS = 60_000
@@ -104,9 +104,7 @@ _TRY_AGAIN_MS = 300_000
 """The interval between attempts to read refused topics, and between requests for settings."""
 
 SHORT_MS = 60_000
-"""A group whose next record has waited for less is judged well without asking whether that record was aborted, unless a
-limit is shorter.
-"""
+"""Below this wait a group is ok without a check whether its next record was aborted, unless a limit is shorter."""
 
 _AHEAD_MS = 60_000
 """A timestamp that is further ahead of this machine's clock does not say when the record was written."""
@@ -180,7 +178,7 @@ class Waits:
             for topic, refusal in self._refused.items()
             if topic in topics and not _is_due(refusal[0], at_ms)
         }
-        if new:  # what is being read may be of the logs before
+        if new:  # current reads may be of the earlier logs
             await self._reading.end()
         self._at_ms = at_ms
         await self._reading.result(lambda: self._look_up(admin, wanted, uncommitted, at_ms), within_s)
@@ -192,7 +190,7 @@ class Waits:
     async def _look_up(
         self, admin: Admin, wanted: Mapping[Position, int], uncommitted: Set[Position], at_ms: int
     ) -> None:
-        """Reads settings and records. Ends soon after the next look has begun, which goes on with what is known."""
+        """Reads settings and records. Ends soon after the next poll has begun, which uses the results so far."""
         with contextlib.suppress(ClientError, KafkaError):
             await self._retention.ask(admin, {position.topic for position in wanted}, at_ms)
         with contextlib.suppress(ClientError, KafkaError):
@@ -287,7 +285,7 @@ class Waits:
         return self._readable.get(position) or self._open.get(position) or self._records.get(position)
 
     def read(self, row: PartitionLag) -> PartitionLag:
-        """The row; without a commit, `has_records` is set by what is known of the log."""
+        """The row; without a commit, with `has_records`, as far as the log is known."""
         if row.committed is not None:
             return row
         position, end = next_position(row), row.log_end_offset
@@ -298,7 +296,7 @@ class Waits:
         return row._replace(has_records=has_records)
 
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
-        """The wait of a partition, by what is known now."""
+        """The wait of a partition, by the known facts."""
         if row.lag is None:
             return _NO_COMMIT if row.committed is None and row.failure is None else _UNKNOWN
         position, end = next_position(row), row.log_end_offset
@@ -306,7 +304,7 @@ class Waits:
             return NOTHING_WAITS
         record = self._next_record(position)
         if record is not None and record.offset >= end:
-            return NOTHING_WAITS  # what there is before the end are markers
+            return NOTHING_WAITS  # only markers lie before the end
         seen_ms = self._ends.seen_ms(position.topic_partition, position.offset if record is None else record.offset)
         if record is None or record.timestamp < 0:
             written_ms = self._ends.written_ms(position.topic_partition, position.offset)

@@ -1,7 +1,6 @@
 """The HTTP routes. Pages are made from the last snapshots: viewing a page sends no request to a cluster.
 
-Pages have two scripts of this server: one brings them up to date, one shows the values of plots. Their policy lets no
-other run.
+Pages load two scripts, for live updates and for the values of plots; their Content-Security-Policy forbids all others.
 """
 
 from __future__ import annotations

@@ -76,14 +76,14 @@ GROUP_METRICS = (
         groupkeeper_group_target_epoch="The epoch that the target assignment was made for.",
         groupkeeper_group_rebalances_total="Observed rebalances: new epochs; for a classic group, polls that found "
         "other members or assignments.",
-        groupkeeper_group_progress_timestamp_seconds="When a poll first found the committed offset of the "
-        "partition that has stood still for longest while a record waits; where none waits, those of the group: no "
-        "progress since then, or for longer.",
+        groupkeeper_group_progress_timestamp_seconds="Time of the first poll that saw the current committed offset, of "
+        "the partition that has stood still longest while records wait (if none wait: of the group). It may have "
+        "stood still for longer.",
     ),
     MetricFamily("groupkeeper_group_status", "1; the status of the group, as on its page.", (*_GROUP, "status")),
     MetricFamily(
         "groupkeeper_partition_status",
-        "1; a partition that needs someone, with its status; absent: it does not.",
+        "1; a partition that needs attention, with its status; absent: it does not.",
         (*_PARTITION, "status"),
     ),
     MetricFamily(

@@ -104,8 +104,8 @@ class GroupRow(Document):
     reason: str | None
     not_judged: str | None
     urgency: str
-    """How urgently it needs someone, the first most: `expiring`, `standing`, `behind`, `storm`, `rest`; or
-    `left` by its members, or `none`.
+    """Urgency, most urgent first: `expiring`, `standing`, `behind`, `storm`, `rest`; or `left` by its members, or
+    `none`.
     """
     members: int | None
     partitions: int
@@ -128,7 +128,7 @@ class GroupRow(Document):
     rebalances: int
     """The number of rebalances seen since the server started."""
     unread: list[str]
-    """Topics that no member reads any more."""
+    """Topics that no member reads."""
     alerts: list[str]
     """Rules with a firing alert."""
     problems: list[ProblemRow]

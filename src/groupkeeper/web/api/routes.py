@@ -57,7 +57,7 @@ _token = HTTPBearer(auto_error=False, description="A token of the server's --tok
 
 
 class _Unfit(ChangeRefused):
-    """A plan was not applied because it does not fit the cluster any more."""
+    """A plan was not applied because it no longer fits the cluster."""
 
     def __init__(self, entry: DeskEntry) -> None:
         self.problems = problems_of(entry)

@@ -152,7 +152,7 @@ class Desk:
         self._applying = {cluster: asyncio.Lock() for cluster in open_admins}
 
     def entry(self, entry_id: str) -> DeskEntry | None:
-        """A plan; None: there is none with this id (any more)."""
+        """A plan; None: none has this id, or it was dropped."""
         return self._entries.get(entry_id)
 
     def entries(self) -> list[DeskEntry]:

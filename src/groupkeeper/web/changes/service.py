@@ -14,7 +14,7 @@ from groupkeeper.operations.times import utc_text
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.changes.change_request import Form, Target, change_request_of, first, swept_of
-from groupkeeper.web.changes.desk import Desk, DeskEntry
+from groupkeeper.web.changes.desk import MOST_PLANS, Desk, DeskEntry
 from groupkeeper.web.changes.record import ChangeRecord
 
 OPTIONS = "--group, --except-group"
@@ -114,7 +114,8 @@ class ChangeService:
         """A plan that the person may see. Raises ChangeRefused."""
         entry = None if self.desk is None else self.desk.entry(entry_id)
         if entry is None or not self._sees(person, entry):
-            raise ChangeRefused(404, "There is no such plan (any more).", Concern.PLAN)
+            reason = f"There is no such plan. The server keeps the last {MOST_PLANS} plans until it stops."
+            raise ChangeRefused(404, reason, Concern.PLAN)
         return entry
 
     def entries(self, person: Person) -> list[DeskEntry]:

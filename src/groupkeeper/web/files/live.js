@@ -52,7 +52,7 @@
       if (answer.status >= 500) throw new Error(answer.statusText); // of a proxy, while the server starts
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!answer.ok) {
-        say(fresh.querySelector("main")?.textContent.trim().slice(0, 200) || "The page is not there any more.");
+        say(fresh.querySelector("main")?.textContent.trim().slice(0, 200) || "The page no longer exists.");
         return;
       }
       const parts = [...document.querySelectorAll("[data-live]")];

@@ -12,11 +12,11 @@ from groupkeeper.rules.urgency import Urgency, UrgencyFacts, order, urgency
 
 _MOST_KEPT = 20
 GENERATED = re.compile(r"console-consumer-\d{1,5}")
-"""The names of groups that Kafka's console consumer makes for one run: their alerts don't make them need someone."""
+"""Names of groups that Kafka's console consumer makes for one run: their alerts don't count as needing attention."""
 
 
 class JudgedGroup(NamedTuple):
-    """A group with its status, and its place among those that need someone: the lowest comes first."""
+    """A group with its status, and its rank by urgency, the lowest first."""
 
     group: GroupView
     judged: Judged

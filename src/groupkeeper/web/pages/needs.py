@@ -1,4 +1,4 @@
-"""The list of groups that need someone, on the first page."""
+"""The list of groups that need attention, on the first page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FEW = 3
 
 
 class Need(NamedTuple):
-    """A group that needs someone. `snapshot`: the current one of its cluster, which may be down."""
+    """A group that needs attention. `snapshot`: the current one of its cluster, which may be down."""
 
     urgency: Urgency
     snapshot: ClusterSnapshot
@@ -48,7 +48,7 @@ class Need(NamedTuple):
 
 
 def needs_of(snapshots: Iterable[ClusterSnapshot], judge: Judge) -> list[Need]:
-    """Groups that need someone, in order; the last known ones of clusters that are down."""
+    """Groups that need attention, in order; the last known ones of clusters that are down."""
     rows = ((each, row) for each in snapshots for row in judge(each.known))
     found = [Need(rank, each, row) for each, row in rows if (rank := row.urgency) is not Urgency.NONE]
     return sorted(found, key=lambda one: (one.row.place, one.snapshot.cluster, one.name))

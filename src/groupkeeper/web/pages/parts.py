@@ -1,4 +1,4 @@
-"""The building blocks of all pages. Strangers choose names: these come onto pages only through `text`."""
+"""The building blocks of all pages. Names of groups and topics are untrusted input: always escape them with `text`."""
 
 from __future__ import annotations
 
@@ -405,9 +405,9 @@ def without_commit(of: LagSum) -> str:
 
 
 def unread(group: GroupView) -> str:
-    """Text about topics that no member of the group reads any more; "": there are none."""
+    """Text about topics that no member of the group reads; "": there are none."""
     names = ", ".join(map(text, sorted(group.unread)[:_MOST_PROBLEMS]))
-    return f"no member reads {names} any more" if names else ""
+    return f"no member reads {names}" if names else ""
 
 
 def per_s(per_s: float | None) -> str:
