@@ -47,11 +47,14 @@ class Admin(Client):
 
     `bootstrap_servers` is "host:port,host:port" ("[::1]:9092" for IPv6). `properties` are Kafka's client properties
     by their Java names (security.protocol, request.timeout.ms …); an argument wins over a property, and names that this
-    client doesn't know are ignored. `token_provider` is called for tokens when sasl.mechanism is OAUTHBEARER.
+    client doesn't know are ignored. Certificate stores are read here; an unusable one raises IllegalArgument.
+    `token_provider` is called for tokens when sasl.mechanism is OAUTHBEARER.
 
-    Every call takes `timeout_ms`, the time for the whole call with all its retries (None: `default_timeout_ms`).
-    Calls raise `ClientError` (could not ask) or `KafkaError` (the broker refused) when nothing can be answered at
-    all; calls on many keys return a `Batch` that has each key's result or failure.
+    Entering connects to the first bootstrap server that answers. Every call takes `timeout_ms`, the time for the
+    whole call with all its retries (None: `default_timeout_ms`). Calls raise `ClientError` (could not ask:
+    `CallTimedOut`, `ConnectionFailed`, `UnsupportedVersion` …) or `KafkaError` (the broker refused) when nothing can be
+    answered at all; calls on many keys return a `Batch` that has each key's result or failure. A single value instead
+    of a collection (`"billing"` for `["billing"]`) raises IllegalArgument.
     """
 
     async def lag(

@@ -34,19 +34,7 @@ class Admin(
     GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls,
     ConfigCalls, PartitionCalls, TransactionCalls, AccessCalls,
 ):  # fmt: skip
-    """An asynchronous admin client. Use it as `async with Admin("host:9092") as admin: …`.
-
-    `bootstrap_servers` is "host:port,host:port" ("[::1]:9092" for IPv6). `properties` are Kafka's client properties
-    by their Java names (client.id, request.timeout.ms, default.api.timeout.ms, retry.backoff.ms …); an argument given
-    here wins over a property; unknown names are ignored. Certificate stores are read here; an unusable one raises
-    IllegalArgument. `token_provider` is called for tokens when sasl.mechanism is OAUTHBEARER.
-
-    Entering connects to the first bootstrap server that answers. Every call takes `timeout_ms`, the time for the
-    whole call with all its retries (None: `default_timeout_ms`). Calls raise `ClientError` (no usable response;
-    `CallTimedOut`, `ConnectionFailed`, `UnsupportedVersion` …) or `KafkaError` (the broker refused) when
-    nothing can be answered at all; calls on many keys return a `Batch` that has each key's result or failure. A
-    single value instead of a collection (`"billing"` for `["billing"]`) raises IllegalArgument.
-    """
+    """What programs import as `groupkeeper.Admin`, which explains it, without the calls that take several of these."""
 
     def __init__(
         self,
