@@ -1,4 +1,4 @@
-"""The authorization checks of the APIs of topics and of the cluster."""
+"""The authorization checks of all APIs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ from groupkeeper.broker.authorizer import CLUSTER_NAME, NOT_REQUESTED, Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
+
+
+def may_group(broker: Broker, call: Call, operation: Operation, group_id: str) -> bool:
+    """Whether the caller may do the operation on the group."""
+    return broker.authorizer.allows(call, operation, ResourceType.GROUP, group_id)
+
+
+def may_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> bool:
+    """Whether the caller may do the operation on the topic."""
+    return broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic)
+
+
+def may_use(broker: Broker, call: Call, transactional_id: str, operation: Operation = Operation.WRITE) -> bool:
+    """Whether the caller may do the operation with the transactional id."""
+    return broker.authorizer.allows(call, operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
 def may_cluster(broker: Broker, call: Call, operation: Operation) -> bool:
@@ -21,7 +36,7 @@ def require_cluster(broker: Broker, call: Call, operation: Operation) -> None:
 
 def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> None:
     """Raises `TopicAuthorizationFailed`, even if the topic does not exist."""
-    if not broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic):
+    if not may_topic(broker, call, operation, topic):
         raise TopicAuthorizationFailed
 
 

@@ -8,7 +8,8 @@ from copy import copy
 from itertools import chain
 from typing import Any, TypeVar
 
-from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.apis._access import may_group
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse
@@ -20,26 +21,16 @@ from groupkeeper.protocol.primitives import Message, RootMessage
 T = TypeVar("T")
 
 
-def may(broker: Broker, call: Call, operation: Operation, group_id: str) -> bool:
-    """Whether the caller may do the operation on the group."""
-    return broker.authorizer.allows(call, operation, ResourceType.GROUP, group_id)
-
-
-def may_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> bool:
-    """Whether the caller may do the operation on the topic."""
-    return broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic)
-
-
 def reply_of(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
     """As `ask`, by `GroupHost.reply`, which waits for nothing."""
-    if not may(broker, call, operation, group_id):
+    if not may_group(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return broker.groups.reply(group_id, request, call)
 
 
 async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
     """The coordinator's answer, or its refusal for a principal that may not do `operation`."""
-    if not may(broker, call, operation, group_id):
+    if not may_group(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return await broker.groups.ask(group_id, request, call)
 
@@ -72,13 +63,13 @@ async def ask_each(
         parks: whether coordinators may park the request.
     """
     asked = getattr(request, name)
-    if len(asked) == 1 and may(broker, call, operation, group_id := id_of(asked[0])):  # the usual case
+    if len(asked) == 1 and may_group(broker, call, operation, group_id := id_of(asked[0])):  # the usual case
         if known is not None:
             setattr(request, name, [known(asked[0])])
         if parks or broker.answers_may_wait:
             return await broker.groups.ask(group_id, request, call)
         return broker.groups.reply(group_id, request, call)
-    allowed = [at for at, one in enumerate(asked) if may(broker, call, operation, id_of(one))]
+    allowed = [at for at, one in enumerate(asked) if may_group(broker, call, operation, id_of(one))]
     parts = broker.groups.split_by_shard(allowed, lambda at: id_of(asked[at]))
     asking = []
     for places in parts:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from groupkeeper.base_error import InvalidSetting
+from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -384,7 +385,7 @@ async def handle_list(
     broker: Broker, call: Call, request: m.ListConfigResourcesRequest
 ) -> m.ListConfigResourcesResponse:
     """Resources with settings that can be described. Version 0 lists client metrics only (KIP-1142)."""
-    if not broker.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not may_cluster(broker, call, Operation.DESCRIBE_CONFIGS):
         return m.ListConfigResourcesResponse(error_code=errors.ClusterAuthorizationFailed.code)
     if not set(request.resource_types) <= set(_LISTED):
         return m.ListConfigResourcesResponse(error_code=errors.UnsupportedVersion.code)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from groupkeeper.broker.apis._access import topic_operations
-from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._access import may_topic, topic_operations
 from groupkeeper.broker.authorizer import NOT_REQUESTED, Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from operator import itemgetter
 
-from groupkeeper.broker.apis._access import may_cluster
-from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._access import may_cluster, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.log.waiter import Waiter, wait_for
 from groupkeeper.broker.placement.placement import Placement

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 
-from groupkeeper.broker.apis._groups import may
-from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.apis._access import may_cluster, may_group, may_use
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.group_host import GroupHost
@@ -71,13 +71,13 @@ def _shard_host(broker: Broker, key_type: int) -> GroupHost | TransactionHost | 
 def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
     """Raises an error for an invalid request."""
     if key_type == _GROUP:
-        if not may(broker, call, Operation.DESCRIBE, key):
+        if not may_group(broker, call, Operation.DESCRIBE, key):
             raise errors.GroupAuthorizationFailed
     elif key_type == _TRANSACTION:
-        if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+        if not may_use(broker, call, key, Operation.DESCRIBE):
             raise errors.TransactionalIdAuthorizationFailed
     elif key_type == _SHARE and call.api_version >= _SHARE_SINCE:
-        if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        if not may_cluster(broker, call, Operation.CLUSTER_ACTION):
             raise errors.ClusterAuthorizationFailed
         if not _is_share_key(key):
             raise errors.InvalidRequest

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from copy import copy
 
+from groupkeeper.broker.apis._access import may_group, may_topic
 from groupkeeper.broker.apis._commits import joined
-from groupkeeper.broker.apis._groups import ask, ask_each, may, may_topic
+from groupkeeper.broker.apis._groups import ask, ask_each
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -32,7 +33,7 @@ def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
 
 
 async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequest) -> m.OffsetDeleteResponse:
-    if not may(broker, call, Operation.DELETE, request.group_id):
+    if not may_group(broker, call, Operation.DELETE, request.group_id):
         return m.OffsetDeleteResponse(error_code=errors.GroupAuthorizationFailed.code)
     answers: dict[str, list[m.OffsetDeleteResponsePartition]] = {}
     accepted = []

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
+from groupkeeper.broker.apis._access import may_topic
 from groupkeeper.broker.apis._groups import (
     ask_each,
-    may_topic,
     without_consumer_groups,
     without_share_groups,
     without_streams_groups,

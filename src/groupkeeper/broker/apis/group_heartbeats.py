@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from groupkeeper.broker.apis._access import may_cluster
+from groupkeeper.broker.apis._access import may_cluster, may_group, may_topic
 from groupkeeper.broker.apis._groups import (
-    may,
-    may_topic,
     refuse_or_ask,
     without_consumer_groups,
     without_share_groups,
@@ -39,7 +37,7 @@ async def _consumer_trouble(
     broker: Broker, call: Call, request: m.ConsumerGroupHeartbeatRequest
 ) -> errors.KafkaError | None:
     """The error that refuses the request before its group is read, or None."""
-    if not may(broker, call, Operation.READ, request.group_id):
+    if not may_group(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     async for name in in_turns(request.subscribed_topic_names or ()):
         if not may_topic(broker, call, Operation.DESCRIBE, name):
@@ -57,7 +55,7 @@ async def handle_share(broker: Broker, call: Call, request: m.ShareGroupHeartbea
 
 async def _share_trouble(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> KafkaError | None:
     """The error that refuses the request before its group is read, or None."""
-    if not may(broker, call, Operation.READ, request.group_id):
+    if not may_group(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:
         return errors.InvalidRequest()
@@ -83,7 +81,7 @@ async def handle_streams(
 
 def _streams_trouble(broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest) -> errors.KafkaError | None:
     """The error that refuses the request before its group is read, or None."""
-    if not may(broker, call, Operation.READ, request.group_id):
+    if not may_group(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     names = [] if request.topology is None else _topics(request.topology)
     if prohibited := [name for name in names if broker.is_internal(name)]:
@@ -146,7 +144,7 @@ def _topology_trouble(
     broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
 ) -> KafkaError | None:
     """The error that refuses the request before its group is read, or None."""
-    if not may(broker, call, Operation.READ, request.group_id):
+    if not may_group(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     if not broker.config.group_streams_topology_description_plugin_class:
         return errors.UnsupportedVersion("The broker has no streams group topology description plugin configured.")

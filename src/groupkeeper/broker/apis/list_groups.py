@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from asyncio import sleep
 
-from groupkeeper.broker.apis._groups import may
-from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.apis._access import may_cluster, may_group
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
@@ -33,8 +33,8 @@ async def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> List
         whole = whole if response.error_code else response
         if len(response.groups) > _TURN:
             await sleep(0)
-    if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-        groups = [group for group in groups if may(broker, call, Operation.DESCRIBE, group.group_id)]
+    if not may_cluster(broker, call, Operation.DESCRIBE):
+        groups = [group for group in groups if may_group(broker, call, Operation.DESCRIBE, group.group_id)]
     whole.groups = groups
     return whole
 

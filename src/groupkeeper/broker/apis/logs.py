@@ -8,8 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 
-from groupkeeper.broker.apis._access import may_cluster, require_cluster, require_topic
-from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._access import may_cluster, may_topic, require_cluster, require_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
-from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._access import cluster_operations, may_cluster, may_topic, require_topic, topic_operations
 from groupkeeper.broker.apis.topics import MAX_PARTITIONS
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker

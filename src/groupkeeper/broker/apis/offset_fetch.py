@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Sequence
 from copy import copy
 from operator import attrgetter
 
-from groupkeeper.broker.apis._groups import ask_each, at_once, may_topic
+from groupkeeper.broker.apis._access import may_topic
+from groupkeeper.broker.apis._groups import ask_each, at_once
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call

@@ -6,9 +6,8 @@ import asyncio
 from itertools import chain
 from time import perf_counter
 
-from groupkeeper.broker.apis._access import require_topic
+from groupkeeper.broker.apis._access import may_use, require_topic
 from groupkeeper.broker.apis._committed import LEADERS_SINCE, Uncommitted, committed, set_leader
-from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -231,8 +230,8 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
         raise errors.NotEnoughReplicas from error
     except errors.ConcurrentTransactions as error:
         raise error if adds else errors.NotEnoughReplicas() from error
-    except KafkaError as error:
-        raise writer_error(error) from error
+    except errors.ProducerFenced as error:
+        raise errors.InvalidProducerEpoch from error  # as Kafka 4.4.0's AddPartitionsToTxnManager
     if is_added:
         log.producers.check_expected(header, begins_with_0=adds)
     return is_added

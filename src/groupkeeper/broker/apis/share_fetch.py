@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.apis._access import may_group, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -52,7 +52,7 @@ def _check_member(
         raise errors.UnsupportedVersion
     if request.group_id is None:
         raise errors.InvalidRequest("Invalid group id in the request.")
-    if not may(broker, call, Operation.READ, request.group_id):
+    if not may_group(broker, call, Operation.READ, request.group_id):
         raise errors.GroupAuthorizationFailed
     if not request.member_id or len(request.member_id) > _LONGEST_MEMBER_ID:
         raise errors.InvalidRequest("Invalid member id in the request.")

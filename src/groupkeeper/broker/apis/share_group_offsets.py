@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any
 
-from groupkeeper.broker.apis._groups import may, may_topic, without_share_groups
+from groupkeeper.broker.apis._access import may_group, may_topic
+from groupkeeper.broker.apis._groups import without_share_groups
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -49,7 +50,7 @@ def _failure(group_id: str, error: KafkaError) -> m.DescribeShareGroupOffsetsRes
 async def _describe(
     broker: Broker, call: Call, group: m.DescribeShareGroupOffsetsRequestGroup
 ) -> m.DescribeShareGroupOffsetsResponseGroup:
-    if not may(broker, call, Operation.DESCRIBE, group.group_id):
+    if not may_group(broker, call, Operation.DESCRIBE, group.group_id):
         return _failure(group.group_id, errors.GroupAuthorizationFailed())
     try:
         topics = await (_describe_all if group.topics is None else _describe_named)(broker, call, group)
@@ -157,7 +158,7 @@ async def _change(
 ) -> Message:
     """The group coordinator's response, with errors for topics that the caller may not read."""
     trouble = without_share_groups(broker)
-    if trouble is None and not may(broker, call, operation, request.group_id):
+    if trouble is None and not may_group(broker, call, operation, request.group_id):
         trouble = errors.GroupAuthorizationFailed()
     if trouble is not None:
         return refuse_request(request, trouble)

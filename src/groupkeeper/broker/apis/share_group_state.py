@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._groups import without_share_groups
-from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.shares.state_host import ShareStateHost, coordinator_key
@@ -37,7 +38,7 @@ class StateApi(NamedTuple):
 
 async def handle(broker: Broker, call: Call, request: Any) -> RootMessage:
     trouble = without_share_groups(broker)
-    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not may_cluster(broker, call, Operation.CLUSTER_ACTION):
         trouble = errors.ClusterAuthorizationFailed()
     if trouble is not None:
         return refuse(call, request, trouble)

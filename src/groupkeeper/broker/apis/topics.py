@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.apis._access import may_cluster, require_topic
-from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._access import may_cluster, may_topic, require_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call

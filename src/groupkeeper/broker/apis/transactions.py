@@ -8,10 +8,9 @@ import asyncio
 from collections.abc import Callable
 from copy import copy
 
-from groupkeeper.broker.apis._access import may_cluster, require_cluster
-from groupkeeper.broker.apis._groups import all_of, may, may_topic
-from groupkeeper.broker.apis._transactions import code_for_version, may_use
-from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.apis._access import may_cluster, may_group, may_topic, may_use, require_cluster
+from groupkeeper.broker.apis._groups import all_of
+from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.pending_replication import PendingReplication
@@ -21,7 +20,7 @@ from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.transactions.views import STATE_NAMES
 from groupkeeper.protocol import OFFSETS_TOPIC, errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import NONE, KafkaError
+from groupkeeper.protocol.errors import NONE, InvalidProducerEpoch, KafkaError, ProducerFenced
 from groupkeeper.protocol.messages import describe_transactions_response, list_transactions_response
 
 TYPE_CHECKING = False
@@ -55,7 +54,7 @@ async def handle_init(broker: Broker, call: Call, request: m.InitProducerIdReque
     answer = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(answer, m.InitProducerIdResponse)
     if answer.error_code:
-        return _refused(code_for_version(_INIT_FENCED_SINCE, call.api_version, answer.error_code))
+        return _refused(_code_for_version(_INIT_FENCED_SINCE, call.api_version, answer.error_code))
     return answer
 
 
@@ -79,7 +78,7 @@ async def handle_add_partitions(
     if call.api_version < _BATCHES_SINCE:
         codes = await _add(broker, call, _only_transaction(request), is_client=True)
         return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
-    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not may_cluster(broker, call, Operation.CLUSTER_ACTION):
         return m.AddPartitionsToTxnResponse(error_code=errors.ClusterAuthorizationFailed.code)
     added = await all_of(broker, (_add(broker, call, one, is_client=False) for one in request.transactions))
     return m.AddPartitionsToTxnResponse(
@@ -130,7 +129,7 @@ async def _add(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction,
             one.transactional_id, one.producer_id, one.producer_epoch, places, call
         )
     except errors.KafkaError as error:
-        return dict.fromkeys(places, code_for_version(_FENCED_SINCE, call.api_version, error.code))
+        return dict.fromkeys(places, _code_for_version(_FENCED_SINCE, call.api_version, error.code))
     return dict.fromkeys(places, NONE)
 
 
@@ -168,7 +167,7 @@ async def handle_add_offsets(
     try:
         if not may_use(broker, call, request.transactional_id):
             raise errors.TransactionalIdAuthorizationFailed
-        if not may(broker, call, Operation.READ, request.group_id):
+        if not may_group(broker, call, Operation.READ, request.group_id):
             raise errors.GroupAuthorizationFailed
         if not broker.groups.ensure_topic():
             raise errors.CoordinatorNotAvailable
@@ -177,7 +176,7 @@ async def handle_add_offsets(
             request.transactional_id, request.producer_id, request.producer_epoch, (partition,), call
         )
     except errors.KafkaError as error:
-        return m.AddOffsetsToTxnResponse(error_code=code_for_version(_FENCED_SINCE, call.api_version, error.code))
+        return m.AddOffsetsToTxnResponse(error_code=_code_for_version(_FENCED_SINCE, call.api_version, error.code))
     return m.AddOffsetsToTxnResponse()
 
 
@@ -188,7 +187,7 @@ async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.
     answer = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(answer, m.EndTxnResponse)
     if answer.error_code:
-        return m.EndTxnResponse(error_code=code_for_version(_FENCED_SINCE, call.api_version, answer.error_code))
+        return m.EndTxnResponse(error_code=_code_for_version(_FENCED_SINCE, call.api_version, answer.error_code))
     return answer
 
 
@@ -335,3 +334,9 @@ def _matcher(pattern: str | None) -> Callable[[str], object]:
 
     compiled = re2.compile(pattern)
     return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
+
+
+def _code_for_version(since_version: int, version: int, code: int) -> int:
+    """Replaces PRODUCER_FENCED by INVALID_PRODUCER_EPOCH for versions before `since_version`, which lack it."""
+    is_unknown = code == ProducerFenced.code and version < since_version
+    return InvalidProducerEpoch.code if is_unknown else code

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from copy import copy
 
+from groupkeeper.broker.apis._access import may_group, may_use
 from groupkeeper.broker.apis._commits import Refused, known_topics
-from groupkeeper.broker.apis._groups import at_once, may
-from groupkeeper.broker.apis._transactions import may_use, writer_error
+from groupkeeper.broker.apis._groups import at_once
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -31,7 +31,7 @@ def reply(
 async def _answer(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.TxnOffsetCommitResponse:
     if not may_use(broker, call, request.transactional_id):
         return refuse(call, request, errors.TransactionalIdAuthorizationFailed())
-    if not may(broker, call, Operation.READ, request.group_id):
+    if not may_group(broker, call, Operation.READ, request.group_id):
         return refuse(call, request, errors.GroupAuthorizationFailed())
     refused = Refused(m.TxnOffsetCommitResponseTopic, m.TxnOffsetCommitResponsePartition)
     accepted = []
@@ -81,5 +81,5 @@ def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> boo
         )
     except errors.TransactionAbortable as error:
         raise error if call.api_version >= _ABORTABLE_SINCE else errors.InvalidTxnState() from error
-    except errors.KafkaError as error:
-        raise writer_error(error) from error
+    except errors.ProducerFenced as error:
+        raise errors.InvalidProducerEpoch from error  # as Kafka 4.4.0's AddPartitionsToTxnManager
