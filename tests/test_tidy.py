@@ -119,19 +119,20 @@ def plain_functions(tree: ast.Module) -> set[str]:
 
 def unexplained(node: ast.ClassDef) -> Iterator[tuple[int, str]]:
     """Fields of a large tuple or dataclass that its docstring explains, or, if others use it, that may be None without
-    a line under them.
+    a line under them. A sentence of the docstring may say what None means in all fields without one.
     """
     fields = {one: after for one, after in pairwise([*node.body, None]) if isinstance(one, ast.AnnAssign)}
     kinds = {ast.unparse(one).partition("(")[0] for one in (*node.bases, *node.decorator_list)}
     if len(fields) <= MAX_FIELDS_TOGETHER or not kinds & {"NamedTuple", "dataclass"}:
         return
     above = ast.get_docstring(node) or ""
+    says_none = re.search(r"\bNone( in [^:.]+)?: |\bNone matches ", above)
     for field, after in fields.items():
         name = ast.unparse(field.target)
         has_line = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         if re.search(rf"`{name}`|^ *{name}:", above, re.MULTILINE):
             yield field.lineno, f"{node.name}.{name}: move what the docstring says to a line under the field"
-        elif not has_line and "None" in ast.unparse(field.annotation) and not node.name.startswith("_"):
+        elif not (has_line or says_none or node.name.startswith("_")) and "None" in ast.unparse(field.annotation):
             yield field.lineno, f"{node.name}.{name}: say under the field what None means"
 
 

@@ -30,7 +30,9 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag
 
 
 class LagRow(NamedTuple):
-    """A partition of a group in a table: the fields of PartitionLag, as columns."""
+    """A partition of a group in a table: the fields of PartitionLag, as columns. None: not known, unless a field says
+    otherwise.
+    """
 
     group_id: str
     topic: str
@@ -38,13 +40,10 @@ class LagRow(NamedTuple):
     committed_offset: int | None
     """None: nothing is committed, or it is unknown."""
     committed_leader_epoch: int | None
-    """None: not known."""
     committed_metadata: str | None
     """None where `committed_offset` is."""
     log_start_offset: int | None
-    """None: unknown."""
     log_end_offset: int | None
-    """None: unknown."""
     last_stable_offset: int | None
     """None: unknown, or not requested."""
     lag: int | None
@@ -57,9 +56,7 @@ class LagRow(NamedTuple):
     member_id: str | None
     """None: not assigned, or to several members, as the next two."""
     client_id: str | None
-    """None where `member_id` is."""
     host: str | None
-    """None where `member_id` is."""
 
 
 class CommittedRow(NamedTuple):
@@ -73,18 +70,17 @@ class CommittedRow(NamedTuple):
 
 
 class ReplicaRow(NamedTuple):
-    """A replica in a table, or a directory without one."""
+    """A replica in a table, or a directory without one. None: the directory has no replica, unless a field says
+    otherwise.
+    """
 
     topic: str | None
-    """None: the directory has no replica, as the next four."""
     partition: int | None
-    """None: no replica."""
     size: int | None
-    """In bytes; None: no replica."""
+    """In bytes."""
     lag: int | None
-    """In offsets; None: no replica."""
+    """In offsets."""
     is_future: bool | None
-    """None: no replica."""
     total_bytes: int | None
     """Of the volume; None: unknown, as with brokers before 3.3."""
     usable_bytes: int | None

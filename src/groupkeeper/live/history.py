@@ -92,15 +92,14 @@ BOUNDS = Bounds()
 
 
 class GroupSample(NamedTuple):
-    """The state of a group from a time until its next sample, with the values of its GroupView."""
+    """The state of a group from a time until its next sample, with the values of its GroupView. None: not known, unless
+    a field says otherwise.
+    """
 
     at_ms: int
     state: str | None
-    """None: unknown."""
     members: int | None
-    """None: unknown."""
     lag: int | None
-    """None: unknown."""
     lag_ms: int | None
     """None: unknown, or nothing waits."""
     committed: int | None

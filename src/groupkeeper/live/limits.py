@@ -18,26 +18,23 @@ Value = int | str | None
 
 
 class GroupLimits(NamedTuple):
-    """Limits of a group."""
+    """Limits of a group. None in any field: no limit."""
 
     max_lag: int | None = None
-    """None: no limit, as in the other fields."""
     max_time_lag_ms: int | None = None
-    """None: no limit."""
     max_uncommitted: int | None = None
-    """Offsets in partitions without a commit; None: no limit."""
+    """Offsets in partitions without a commit."""
     max_lost: int | None = None
-    """Offsets that were removed unread; None: no limit."""
+    """Offsets that were removed unread."""
     min_margin_ms: int | None = None
-    """Time until retention may remove unread records; None: no limit."""
+    """Time until retention may remove unread records."""
     max_idle_ms: int | None = None
-    """How long a group may commit nothing in a partition where a record waits; None: no limit."""
+    """How long a group may commit nothing in a partition where a record waits."""
     max_rebalances: int | None = None
-    """Since the first poll, or within the time that a rule says; None: no limit."""
+    """Since the first poll, or within the time that a rule says."""
     max_dead_letters: int | None = None
-    """Records in the dead-letter queue of a share group; None: no limit."""
+    """Records in the dead-letter queue of a share group."""
     min_members: int | None = None
-    """None: no limit."""
     states: frozenset[GroupState] = frozenset()
     """The allowed ones; empty: all."""
     statuses: frozenset[str] = frozenset()

@@ -81,13 +81,12 @@ class TopicView(NamedTuple):
 
 
 class GroupView(NamedTuple):
-    """A group at the snapshot's instant."""
+    """A group at the snapshot's instant. None: not known, unless a field says otherwise."""
 
     group_id: str
     group_type: GroupType | None
-    """From the coordinator's description, else from the listing; None: not known, as the next one."""
+    """From the coordinator's description, else from the listing."""
     group_state: GroupState | None
-    """None: not known."""
     description: AnyGroup | None
     """None: it can't be described, for a reason in `problems`, or the view is from the history."""
     streams: StreamsGroupDescription | None
@@ -110,9 +109,9 @@ class GroupView(NamedTuple):
     """When a poll first found these committed offsets: no progress since. None: nothing is committed, or unknown."""
     problems: tuple[Problem, ...]
     lag_change_per_s: float | None = None
-    """In offsets, over the latest polls, newer ones counting more; None: not known."""
+    """In offsets, over the latest polls, newer ones counting more."""
     trend: Trend | None = None
-    """Of the lag, by the rates of the same polls; None: not known."""
+    """Of the lag, by the rates of the same polls."""
     noted_members: int | None = None
     """The number of members in the history, for a group that was only read from there; None: unknown, or another."""
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})

@@ -69,7 +69,9 @@ class GroupStanding(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """A followed group; fields that GroupView has, too, are explained there."""
+    """A followed group; fields that GroupView has, too, are explained there. None: not known, unless a field says
+    otherwise.
+    """
 
     description: AnyGroup | None = None
     """The last known one; None: there is none yet."""
@@ -78,9 +80,8 @@ class Followed(NamedTuple):
     """At `at_ms`; None: partly unknown, or nothing is committed."""
     at_ms: int = 0
     lag_change_per_s: float | None = None
-    """None: not known."""
     produced_per_s: float | None = None
-    """Records written, over the same polls; None: not known."""
+    """Records written, over the same polls."""
     rows: Sequence[PartitionLag] = ()
     """At `at_ms`; empty: they are not known."""
     standing: tuple[GroupStanding, ...] = ()

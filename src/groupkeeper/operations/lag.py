@@ -49,7 +49,9 @@ class LagStatus(StrEnum):
 
 
 class PartitionLag(NamedTuple):
-    """One partition that a group has an offset for, or that a member is, or would be, assigned."""
+    """One partition that a group has an offset for, or that a member is, or would be, assigned. None: not known, unless
+    a field says otherwise.
+    """
 
     group_id: str
     topic: str
@@ -57,9 +59,7 @@ class PartitionLag(NamedTuple):
     committed: OffsetAndMetadata | None
     """Of a share group the start offset. None: nothing is committed, or `failure` says why it is unknown."""
     log_start_offset: int | None
-    """None: unknown, as the next one."""
     log_end_offset: int | None
-    """None: unknown."""
     last_stable_offset: int | None
     """None: unknown, or not requested."""
     lag: int | None
@@ -74,7 +74,7 @@ class PartitionLag(NamedTuple):
     failure: Failure | None
     """Why the commit or the log's ends are unknown; None: they are known."""
     done_ahead: int | None = None
-    """Of a share group, the number of records after the start offset that are done; None: unknown."""
+    """Of a share group, the number of records after the start offset that are done."""
     has_records: bool = True
     """False: the log was read, and has only markers and aborted records."""
 
@@ -104,7 +104,9 @@ WHY_BEYOND = (
 
 
 class LagSum(NamedTuple):
-    """The known lag of a group, or of one of its topics."""
+    """The known lag of a group, or of one of its topics. None: unknown for all partitions, unless a field says
+    otherwise.
+    """
 
     group_id: str
     topic: str | None
@@ -115,11 +117,8 @@ class LagSum(NamedTuple):
     unknown: int
     """Partitions with a committed offset whose lag is unknown."""
     lag: int | None
-    """None: unknown for all partitions, as the next two."""
     max_lag: int | None
-    """None: unknown."""
     lost: int | None
-    """None: unknown."""
     uncommitted: int | None
     """The known number of offsets in logs without a commit; None: unknown for all of these."""
     open_starts: int = 0

@@ -55,21 +55,17 @@ def missing_acl(
 
 
 class Problem(NamedTuple):
-    """A problem, and its subject."""
+    """A problem, and its subject. None: there is none, unless a field says otherwise."""
 
     error: str
     """The error's name in capitals."""
     message: str
     group: str | None = None
-    """None: not about one, as the next three."""
     topic: str | None = None
-    """None: not about one."""
     partition: int | None = None
-    """None: not about one."""
     broker: int | None = None
-    """None: not about one."""
     acl: MissingAcl | None = None
-    """The missing ACL that explains it; None: none does."""
+    """The missing ACL that explains it."""
     cluster: str | None = None
     """Its name, with several clusters; else None."""
 

@@ -57,33 +57,33 @@ class Facts(NamedTuple):
     committed_offset: int | None = None
     """None: nothing is committed."""
     lag: int | None = None
-    """Offsets to the end of the log; None: not known."""
+    """Offsets to the end of the log."""
     lost: int | None = None
-    """Offsets of the lag that were removed unread; None: not known."""
+    """Offsets of the lag that were removed unread."""
     in_log: int | None = None
-    """The number of offsets in the log, 0 also if none of them is to be read; None: not known."""
+    """The number of offsets in the log, 0 also if none of them is to be read."""
     is_beyond: bool = False
     """Whether the committed offset is past the end of the log."""
     is_waiting: bool | None = None
-    """Whether a record waits; aborted records and markers of transactions don't. None: not known."""
+    """Whether a record waits; aborted records and markers of transactions don't."""
     waits_ms: int | None = None
-    """How long the next record has waited; None: not known."""
+    """How long the next record has waited."""
     margin_ms: int | None = None
     """Time until retention may remove it; None: not known, or no retention by age."""
     still_ms: int | None = None
-    """For how long the committed offset has not moved; None: not known."""
+    """For how long the committed offset has not moved."""
     quiet_ms: int | None = None
     """For how long nothing was committed, not even the same offset; None where only offsets are seen."""
     offset_before_rewind: int | None = None
     """The highest one before a move back within the last day; None: not known, or no move back."""
     members: int | None = None
-    """The number of the group's members; None: not known."""
+    """The number of the group's members."""
     is_simple: bool = False
     """Whether the group never has members, and a program only commits for it."""
     is_read: bool | None = None
-    """Whether a member reads the topic; None: not known."""
+    """Whether a member reads the topic."""
     idle_ms: int | None = None
-    """For how long the group has committed nothing at all; None: not known."""
+    """For how long the group has committed nothing at all."""
     usual_gap_ms: int | None = None
     """The usual time between commits; None: not known, or short."""
     usual_move_ms: int | None = None

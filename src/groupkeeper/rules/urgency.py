@@ -56,13 +56,14 @@ PLACES = {each: place for place, each in enumerate(Urgency)}
 
 
 class UrgencyFacts(NamedTuple):
-    """Facts about a group that may need attention. Times are in ms, rates in records per second."""
+    """Facts about a group that may need attention. Times are in ms, rates in records per second. None: not known,
+    unless a field says otherwise.
+    """
 
     status: Status
     members: int | None
-    """None: not known."""
     wait_ms: int | None = None
-    """How long the next record of the partition with the group's status has waited; None: not known."""
+    """How long the next record of the partition with the group's status has waited."""
     left_ms: int | None = None
     """Time until retention may remove records that are not read; None: not known, not soon, or read in time."""
     left_in: str = ""
@@ -72,7 +73,7 @@ class UrgencyFacts(NamedTuple):
     catch_up_ms: int | None = None
     """Time until the lag is 0; None: not known, or never."""
     still_ms: int | None = None
-    """For how long the commit of that partition has not moved; None: not known."""
+    """For how long the commit of that partition has not moved."""
     reader: str = ""
     """The member that reads that partition; empty: not known."""
     partitions: int = 0

@@ -76,16 +76,14 @@ _OPERATIONS = frozenset(map(int, Operation))
 
 
 class AclFilter(NamedTuple):
-    """A filter of ACLs. Codes that are `ANY` match all ACLs."""
+    """A filter of ACLs. Codes that are `ANY` match all ACLs. None matches any value."""
 
     resource_type: int
     name: str | None
-    """None: any. With the pattern type MATCH, a resource's name: the ACLs that apply to this resource match."""
+    """With the pattern type MATCH, a resource's name: the ACLs that apply to this resource match."""
     pattern_type: int
     principal: str | None
-    """None: any."""
     host: str | None
-    """None: any."""
     operation: int
     permission: int
 

@@ -18,16 +18,15 @@ def is_same(one: OffsetAndMetadata | None, other: OffsetAndMetadata | None) -> b
 
 
 class Change(NamedTuple):
-    """The change of one committed offset."""
+    """The change of one committed offset. None: not known, unless a field says otherwise."""
 
     before: OffsetAndMetadata | None
     """None: nothing was committed."""
     after: OffsetAndMetadata | None
     """None: the offset is deleted."""
     log_start_offset: int | None = None
-    """When the plan was made, as the next one; None: not known."""
+    """When the plan was made, as the next one."""
     log_end_offset: int | None = None
-    """None: not known."""
     before_ms: int | None = None
     """The timestamp of the record at the offset before; None: there is none, or it wasn't read."""
     after_ms: int | None = None

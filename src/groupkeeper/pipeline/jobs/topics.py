@@ -36,7 +36,6 @@ class TopicFacts(NamedTuple):
     """Facts about a topic; None: unknown."""
 
     is_internal: bool | None = None
-    """None: unknown, as the next six."""
     replication_factor: int | None = None
     """The smallest number among its partitions."""
     cleanup_policy: str | None = None

@@ -41,11 +41,11 @@ class ClusterOptions(NamedTuple):
     properties: Mapping[str, str]
     """Kafka's client properties by their Java names, bootstrap.servers among them."""
     topics: tuple[str, ...] | None
-    """None, as the next two: another of the three is given."""
+    """None: `pattern` or `partitions` is given instead."""
     pattern: str | None
-    """A regular expression for names of topics; None as above."""
+    """A regular expression for names of topics; None: not given."""
     partitions: Mapping[str, tuple[int, ...]] | None
-    """By topic; None as above."""
+    """By topic; None: not given."""
     start: Start
     end: Start
     topic_ids: Mapping[str, str] = MappingProxyType({})

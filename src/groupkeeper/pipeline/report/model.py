@@ -105,7 +105,7 @@ class Cluster(NamedTuple):
 
 
 class Rewind(NamedTuple):
-    """A row of tables.REWINDS."""
+    """A row of tables.REWINDS. None in the fields of a change: no journal has it."""
 
     cluster: str
     group_id: str
@@ -120,15 +120,15 @@ class Rewind(NamedTuple):
     was_empty: bool | None
     """Whether the group had no members then; None: unknown."""
     change_id: str | None = None
-    """In groupkeeper's journal; None, as the next four: no journal has the change."""
+    """In groupkeeper's journal."""
     change_kind: str | None = None
-    """reset, undo, clone or sweep; None as above."""
+    """reset, undo, clone or sweep."""
     changed_by: str | None = None
-    """The user, with server and principal if known; None as above."""
+    """The user, with server and principal if known."""
     changed_on: str | None = None
-    """The host; None as above, or hosts are not kept."""
+    """The host; None also if hosts are not kept."""
     command: str | None = None
-    """Without secrets; None as above."""
+    """Without secrets."""
     undoes: str | None = None
     """The id of the change that an undo undoes; None: it is none."""
 
@@ -151,7 +151,9 @@ class Stale(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition with a committed offset of a group, as in tables.LAG and tables.STATUS, or SHARE_OFFSETS."""
+    """A partition with a committed offset of a group, as in tables.LAG and tables.STATUS, or SHARE_OFFSETS. None: not
+    known, unless a field says otherwise.
+    """
 
     topic: str
     partition: int
@@ -161,19 +163,19 @@ class Partition(NamedTuple):
     log_end_offset: int | None
     """None: the partition could not be queried."""
     lag: int | None
-    """In records; None: unknown."""
+    """In records."""
     lag_ms: int | None
     """The age of the oldest record to read; None: unknown, as in share groups."""
     lag_basis: str | None
     """How `lag_ms` is known: exact, interpolated, unknown; None: a share group."""
     growth_per_s: float | None
-    """Records produced less those read; None: unknown."""
+    """Records produced less those read."""
     catch_up_ms: int | None
     """Time until lag is 0 if both rates stay; None: never, or unknown."""
     margin_ms: int | None
     """Time until the oldest unread record may be deleted; below 0: now; None: never, or unknown."""
     commit_time: datetime | None
-    """When it was committed, or a share group's state was written; None: unknown."""
+    """When it was committed, or a share group's state was written."""
     problem: str
 
 
@@ -229,9 +231,9 @@ class Report(NamedTuple):
     measured_time: datetime | None
     """The latest instant; None: no lag was measured."""
     since: datetime | None
-    """None, as the next: the tables have no times."""
+    """None: the tables have no times."""
     until: datetime | None
-    """None as above."""
+    """None where `since` is."""
     hours: float
     top: int
     """How many groups the plots show."""

@@ -74,19 +74,12 @@ class AclFilter(NamedTuple):
     """A filter of ACLs: None matches any value. `AclFilter()` matches every ACL of the cluster."""
 
     principal: str | None = None
-    """None: any, as in all fields."""
     operation: AclOperation | None = None
-    """None: any."""
     resource_type: AclResourceType | None = None
-    """None: any."""
     name: str | None = None
-    """None: any."""
     pattern_type: AclPatternType | None = None
-    """None: any."""
     permission: AclPermission | None = None
-    """None: any."""
     host: str | None = None
-    """None: any."""
 
 
 class ScramMechanism(StrEnum):
