@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem, render
 from groupkeeper.cli.framework import garbage
@@ -16,9 +18,19 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
 
+Tell = Callable[[Exception], int]
+"""Writes a failure, and returns the exit status."""
+
 
 class ExecutionFailure(Exception):
     """The command could not be carried out. The text is that of the official tool's exception."""
+
+
+class Refusal(Exception):
+    """The command ends with exit status 1 and this text on standard error."""
+
+
+FAILURES = (ExecutionFailure, Refusal, OptionProblem, UsageProblem, KafkaError, ClientError)
 
 
 class PropertiesUnreadable(ExecutionFailure):
@@ -27,6 +39,11 @@ class PropertiesUnreadable(ExecutionFailure):
     def __init__(self, java_class: str, reason: str) -> None:
         super().__init__(f"{java_class}: {reason}")
         self.reason = reason
+
+
+def is_of_brokers(problem: Exception) -> bool:
+    """Whether brokers, or the client on the way to them, failed. The text is then not the tool's own."""
+    return isinstance(problem, KafkaError | ClientError) and not isinstance(problem, OperationRefused)
 
 
 @contextmanager
@@ -75,45 +92,65 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     return status
 
 
+def tell_plainly(problem: object) -> int:
+    """Writes a failure to standard error; returns the exit status 1."""
+    complain(f"{problem}\n")
+    return 1
+
+
 def read_options(
     table: OptionTable,
     arguments: Sequence[str],
-    check: Callable[[Options], None],
+    check: Callable[[Options], object],
     *,
+    tell: Tell = tell_plainly,
     with_help: tuple[type[Exception], ...] = (UsageProblem, OptionProblem),
+    parser_has_help: bool = False,
+    version: str | None = None,
 ) -> Options | int:
     """The options, or the exit status if there is nothing left to do.
 
-    Errors of the parser are printed without the help; errors of `check` with it, if they are of `with_help`.
+    Errors of `check` are shown above the help if they are of `with_help`, errors of the parser if `parser_has_help`;
+    `tell` writes the others. `version`: of the tool; None: that of the release which it equals.
     """
-    if not arguments:
+    if not arguments and not any(option.required for option in table.options.values()):
         return refuse_usage(table)
     try:
         options = table.parse(arguments)
     except OptionProblem as problem:
-        complain(f"{problem}\n")
-        return 1
-    status = show_help_or_version(table, options)
-    if status is not None:
-        return status
+        return refuse_usage(table, str(problem)) if parser_has_help else tell(problem)
+    if options.has("help"):
+        return refuse_usage(table)
+    if options.has("version"):
+        say(f"{version or release().version}\n")
+        return 0
     try:
         check(options)
     except with_help as problem:
         return refuse_usage(table, str(problem))
     except OptionProblem as problem:
-        complain(f"{problem}\n")
-        return 1
+        return tell(problem)
     return options
 
 
-def show_help_or_version(table: OptionTable, options: Options) -> int | None:
-    """Handles --help and --version; the exit status, or None without these options."""
-    if options.has("help"):
-        return refuse_usage(table)
-    if options.has("version"):
-        say(f"{release().version}\n")
-        return 0
-    return None
+def carry_out(
+    table: OptionTable,
+    action: Coroutine[Any, Any, int | None],
+    *,
+    tell: Tell = tell_plainly,
+    with_help: tuple[type[Exception], ...] = (),
+    failures: tuple[type[Exception], ...] = FAILURES,
+) -> int:
+    """Carries the action out; the result is the exit status, 0 for an action that returns None.
+
+    `failures` of `with_help` are shown above the help; `tell` writes the others.
+    """
+    try:
+        return asyncio.run(action) or 0
+    except with_help as problem:
+        return refuse_usage(table, str(problem))
+    except failures as problem:
+        return tell(problem)
 
 
 def refuse_usage(table: OptionTable, text: str | None = None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -11,22 +10,24 @@ from typing import TYPE_CHECKING, ClassVar
 from groupkeeper.cli.dropin import groups_text
 from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.consumer_groups_options import Converted, converted
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, read_options, refuse_usage, states_of
+from groupkeeper.cli.dropin.drop_in import (
+    Refusal,
+    carry_out,
+    failing,
+    is_of_brokers,
+    read_options,
+    states_of,
+    tell_plainly,
+)
 from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
-from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupListing, GroupState, GroupType
-from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, OperationRefused
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted
 
 if TYPE_CHECKING:
     from groupkeeper.operations.plans.recorder import Recorder
-
-
-class Refusal(Exception):
-    """The command ends with exit status 1 and this text on standard error."""
 
 
 class GroupTool(ABC):
@@ -51,6 +52,15 @@ class GroupTool(ABC):
         self.admin = admin
         self.options = options
         self.values = values
+
+    @classmethod
+    def tell(cls, problem: Exception) -> int:
+        """Writes what failed; returns the exit status."""
+        if isinstance(problem, Refusal):
+            return tell_plainly(problem)
+        text = java.described(problem) if is_of_brokers(problem) else problem
+        say(f"\nError: Executing {cls.kind} group command failed due to {text}\n")
+        return cls.failed_status
 
     @abstractmethod
     async def describe(self) -> int | None:
@@ -146,18 +156,7 @@ def run_group_tool(tool: type[GroupTool], check: Callable[[Options], None], argu
 
 def execute(tool: type[GroupTool], options: Options) -> int:
     """Carry out the one action; the result is the exit status."""
-    try:
-        return asyncio.run(_act(tool, options))
-    except tool.usage_errors as problem:
-        return refuse_usage(tool.table, str(problem))
-    except Refusal as problem:
-        complain(f"{problem}\n")
-        return 1
-    except (ExecutionFailure, OptionProblem, KafkaError, ClientError) as problem:
-        is_own = isinstance(problem, ExecutionFailure | OptionProblem | OperationRefused)
-        text = problem if is_own else java.described(problem)
-        say(f"\nError: Executing {tool.kind} group command failed due to {text}\n")
-        return tool.failed_status
+    return carry_out(tool.table, _act(tool, options), tell=tool.tell, with_help=tool.usage_errors)
 
 
 def _opened(options: Options) -> tuple[Admin, Converted]:

@@ -5,14 +5,13 @@ The plan (--generate without --output-file) and the results go to standard outpu
 
 from __future__ import annotations
 
-import asyncio
 import time
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 
 from groupkeeper import __version__
-from groupkeeper.cli.dropin.drop_in import refuse_usage, run_tool
+from groupkeeper.cli.dropin.drop_in import FAILURES, Refusal, carry_out, read_options, run_tool, tell_plainly
 from groupkeeper.cli.dropin.groups_text import known, row, widest
 from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework import values
@@ -21,7 +20,6 @@ from groupkeeper.cli.framework.journals import recorder
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.client.errors import ClientError
 from groupkeeper.operations import group_reset
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.group_reset import EntryFinding, PlanEntry, ResetReport
@@ -35,6 +33,8 @@ from groupkeeper.protocol.errors import KafkaError
 
 TOOL = "kafka-consumer-group-reset"
 OPERATIONS = ("generate", "verify", "execute", "generate-and-execute")
+READING = ("verify", "execute")
+"""Operations on a plan that there is."""
 DATETIMES = ("reset-to-datetime", "reset-to-timestamp")
 OUTPUTS = ("output-file", "output")
 GENERATING = ("group", "topics", "reset-from-period", *DATETIMES, *OUTPUTS)
@@ -76,10 +76,6 @@ TABLE = OptionTable(
 )
 
 
-class ResetFailed(Exception):
-    """The operation failed. The text has the reason."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status: 0, or 1 for a wrong usage and for a failure."""
     return run_tool(run, arguments)
@@ -87,30 +83,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, and carry out the one operation."""
-    if not arguments:
-        return refuse_usage(TABLE)
-    try:
-        options = TABLE.parse(arguments)
-        if options.has("help"):
-            return refuse_usage(TABLE)
-        if options.has("version"):
-            say(f"{__version__}\n")
-            return 0
-        operation = operation_of(options)
-        if operation == "verify" or operation == "execute":
-            return asyncio.run(_with_plan(options, operation))
-        return asyncio.run(_generate(options, operation, target_ms(options)))
-    except (UsageProblem, OptionProblem) as problem:
-        return refuse_usage(TABLE, str(problem))
-    except GroupIsActive as refusal:
-        complain(f"Error: group {refusal.group_id}: {refusal}; nothing was changed\n")
-        return 1
-    except (ResetFailed, Unsaved, KafkaError, ClientError) as problem:
-        if "--debug" in arguments:
-            raise
-        code = f" ({error_name(problem)})" if isinstance(problem, KafkaError) else ""
-        complain(f"Error: {problem}{code}\n")
-        return 1
+    options = read_options(TABLE, arguments, operation_of, parser_has_help=True, version=__version__)
+    if isinstance(options, int):
+        return options
+    operation = operation_of(options)
+    action = _with_plan if operation in READING else _generate
+    tell = _shown if options.has("debug") else _tell
+    usage, failures = (UsageProblem, OptionProblem), (*FAILURES, Unsaved)
+    return carry_out(TABLE, action(options, operation), tell=tell, with_help=usage, failures=failures)
+
+
+def _shown(problem: Exception) -> int:
+    """With --debug a failure is shown with its traceback, but for that of a group with members."""
+    if isinstance(problem, GroupIsActive):
+        return _tell(problem)
+    raise problem
+
+
+def _tell(problem: Exception) -> int:
+    if isinstance(problem, GroupIsActive):
+        return tell_plainly(f"Error: group {problem.group_id}: {problem}; nothing was changed")
+    code = f" ({error_name(problem)})" if isinstance(problem, KafkaError) else ""
+    return tell_plainly(f"Error: {problem}{code}")
 
 
 def operation_of(options: Options) -> str:
@@ -120,7 +114,7 @@ def operation_of(options: Options) -> str:
         names = ", ".join(f"--{name}" for name in OPERATIONS)
         raise UsageProblem(f"Command must include exactly one action: {names}")
     operation = given[0]
-    reads = operation in ("verify", "execute")
+    reads = operation in READING
     for name in options.given(GENERATING if reads else ("reset-json-file",)):
         raise UsageProblem(f'Option "[{operation}]" can\'t be used with option "[{name}]"')
     for name in ("bootstrap-server", "reset-json-file" if reads else "group"):
@@ -174,7 +168,7 @@ def topics_of(options: Options) -> list[str] | None:
 
 
 def open_admin(options: Options) -> Admin:
-    """The admin client for the options. Raises UsageProblem, ResetFailed."""
+    """The admin client for the options. Raises UsageProblem, Refusal."""
     try:
         servers = values.servers(options.text("bootstrap-server") or "")
         path = options.text("command-config")
@@ -184,7 +178,8 @@ def open_admin(options: Options) -> Admin:
     return Admin(servers, properties=properties, default_timeout_ms=timeout_ms(options))
 
 
-async def _generate(options: Options, operation: str, timestamp_ms: int | None) -> int:
+async def _generate(options: Options, operation: str) -> int:
+    timestamp_ms = target_ms(options)
     group_id = options.text("group") or ""
     topics = topics_of(options)
     path = next((options.text(name) for name in options.given(OUTPUTS)), None)
@@ -237,15 +232,15 @@ def _where(trouble: PlanTrouble) -> str:
 
 
 def read_plan(path: str) -> ResetPlan:
-    """The plan in a file. Raises ResetFailed, before any broker is asked."""
+    """The plan in a file. Raises Refusal, before any broker is asked."""
     try:
         return kip122.read(Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as problem:
-        raise ResetFailed(f"cannot read {path}: {problem.strerror}") from None
+        raise Refusal(f"cannot read {path}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
-        raise ResetFailed(f"{path} is not UTF-8 text: byte {problem.start + 1}") from None
+        raise Refusal(f"{path} is not UTF-8 text: byte {problem.start + 1}") from None
     except BadResetPlan as problem:
-        raise ResetFailed(f"{path}: {problem}") from None
+        raise Refusal(f"{path}: {problem}") from None
 
 
 def _tell_of(report: ResetReport) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.cli.dropin import drop_in
-from groupkeeper.cli.dropin.bootstrap import ADDRESS, BadProperties, open_admin
-from groupkeeper.cli.dropin.options import HELP, VERSION, Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.bootstrap import ADDRESS, open_admin
+from groupkeeper.cli.dropin.drop_in import (
+    PropertiesUnreadable,
+    Refusal,
+    carry_out,
+    is_of_brokers,
+    read_options,
+    run_tool,
+    tell_plainly,
+)
+from groupkeeper.cli.dropin.options import HELP, VERSION, Option, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec, TopicPartition
-from groupkeeper.client.errors import ClientError
 from groupkeeper.java_numbers import INT_MAX, LONG_MAX, parse_number
-from groupkeeper.protocol.errors import KafkaError
 
 TIMES = {
     "latest": -1,
@@ -64,10 +69,6 @@ TABLE = OptionTable(
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 
 
-class OffsetsRefused(Exception):
-    """The tool failed. The text is shown behind `Error occurred:`."""
-
-
 class PartitionRule(NamedTuple):
     """Topics by a regular expression, and which partitions of them."""
 
@@ -81,32 +82,18 @@ class PartitionRule(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status."""
-    return drop_in.run_tool(run, arguments)
+    return run_tool(run, arguments)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, and show offsets."""
-    if not arguments:
-        return drop_in.refuse_usage(TABLE)
-    try:
-        options = TABLE.parse(arguments)
-        status = drop_in.show_help_or_version(TABLE, options)
-        if status is not None:
-            return status
-        check_servers(options)
-        asyncio.run(_show(options))
-    except drop_in.PropertiesUnreadable as problem:
-        complain(f"Error occurred: {problem.reason}\n")
-        return 1
-    except (OptionProblem, drop_in.ExecutionFailure, OffsetsRefused, BadProperties) as problem:
-        complain(f"Error occurred: {problem}\n")
-        return 1
-    except UsageProblem as problem:
-        return drop_in.refuse_usage(TABLE, str(problem))
-    except (KafkaError, ClientError) as problem:
-        complain(f"Error occurred: {java.described(problem)}\n")
-        return 1
-    return 0
+    options = read_options(TABLE, arguments, check_servers, tell=_tell, with_help=(UsageProblem,))
+    return options if isinstance(options, int) else carry_out(TABLE, _show(options), tell=_tell)
+
+
+def _tell(problem: Exception) -> int:
+    text = problem.reason if isinstance(problem, PropertiesUnreadable) else problem
+    return tell_plainly(f"Error occurred: {java.described(problem) if is_of_brokers(problem) else text}")
 
 
 def check_servers(options: Options) -> None:
@@ -123,7 +110,7 @@ def check_servers(options: Options) -> None:
 
 async def _show(options: Options) -> None:
     if options.has("topic-partitions") and (options.has("topic") or options.has("partitions")):
-        raise OffsetsRefused("--topic-partitions cannot be used with --topic or --partitions")
+        raise Refusal("--topic-partitions cannot be used with --topic or --partitions")
     spec = offset_spec(options.text("time") if options.has("time") else "latest")
     rules = rules_of(options)
     admin = open_admin(options)
@@ -152,22 +139,20 @@ async def _partitions(admin: Admin, rules: Sequence[PartitionRule], exclude_inte
         if any(rule.has_topic(name) and rule.has_partition(partition.partition) for rule in rules)
     ]
     if not partitions:
-        raise OffsetsRefused("Could not match any topic-partitions with the specified filters")
+        raise Refusal("Could not match any topic-partitions with the specified filters")
     return partitions
 
 
 def offset_spec(text: str | None) -> OffsetSpec:
-    """The offset that --time names. Raises OffsetsRefused."""
+    """The offset that --time names. Raises Refusal."""
     number = TIMES.get(text or "", parse_number(text or "", LONG_MAX))
     if number is None:
-        raise OffsetsRefused(
-            f"Malformed time argument {text}. Please use {TIMES_TEXT}, or a specified long format timestamp"
-        )
+        raise Refusal(f"Malformed time argument {text}. Please use {TIMES_TEXT}, or a specified long format timestamp")
     return OffsetSpec(number)
 
 
 def rules_of(options: Options) -> list[PartitionRule]:
-    """The rules of the options, or one that takes all. Raises OffsetsRefused."""
+    """The rules of the options, or one that takes all. Raises Refusal."""
     if options.has("topic-partitions"):
         return [_rule(text) for text in java.split(options.text("topic-partitions") or "", ",")]
     topic = options.text("topic")
@@ -178,7 +163,7 @@ def rules_of(options: Options) -> list[PartitionRule]:
 def _rule(text: str) -> PartitionRule:
     match = RULE.fullmatch(text)
     if match is None:
-        raise OffsetsRefused(f"org.apache.kafka.tools.TerseException: Invalid rule specification: {text}")
+        raise Refusal(f"org.apache.kafka.tools.TerseException: Invalid rule specification: {text}")
     topics = _pattern(match[1] or ".*")
     if match[2]:
         only = _integer(match[2])
@@ -191,25 +176,23 @@ def _rule(text: str) -> PartitionRule:
 def _integer(text: str) -> int:
     number = parse_number(text, INT_MAX)
     if number is None:
-        raise OffsetsRefused(f'For input string: "{text}"')
+        raise Refusal(f'For input string: "{text}"')
     return number
 
 
 def _numbers(text: str) -> set[int]:
     numbers = {parse_number(part, INT_MAX) for part in java.split(text, ",")} if text else set()
     if None in numbers:
-        raise OffsetsRefused(
-            f"--partitions expects a comma separated list of numeric partition ids, but received: {text}"
-        )
+        raise Refusal(f"--partitions expects a comma separated list of numeric partition ids, but received: {text}")
     return {number for number in numbers if number is not None}
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """The pattern of a topic filter: commas separate alternatives, outer blanks don't count. Raises OffsetsRefused."""
+    """The pattern of a topic filter: commas separate alternatives, outer blanks don't count. Raises Refusal."""
     from groupkeeper.cli.java.pattern import BadJavaPattern, compile_pattern
 
     text = re.sub(r"[\"']+$", "", re.sub(r"^[\"']+", "", java.trim(text).replace(",", "|").replace(" ", "")))
     try:
         return compile_pattern(text)
     except BadJavaPattern:
-        raise OffsetsRefused(f"{text} is an invalid regex.") from None
+        raise Refusal(f"{text} is an invalid regex.") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from groupkeeper.cli.dropin import drop_in
@@ -18,11 +17,10 @@ from groupkeeper.cli.dropin.options import (
     UsageProblem,
     refuse,
 )
-from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupListing, GroupType
-from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ClientError
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.client.errors import BrokersNotFound, CallTimedOut
 
 TABLE = OptionTable(
     "kafka-groups",
@@ -44,10 +42,6 @@ FILTERS = ("consumer", "group-type", "protocol", "share", "streams")
 PATIENCE_MS = 30_000
 
 
-class BadType(Exception):
-    """--group-type names no type."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status."""
     return drop_in.run_tool(run, arguments)
@@ -55,29 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, check them and list. Only errors of the parser and of combinations come with the help."""
-    try:
-        options = TABLE.parse(arguments)
-        status = drop_in.show_help_or_version(TABLE, options)
-        if status is not None:
-            return status
-    except OptionProblem as problem:
-        return drop_in.refuse_usage(TABLE, str(problem))
-    try:
-        check(options)
-    except UsageProblem as problem:
-        return drop_in.refuse_usage(TABLE, str(problem))
-    except (OptionProblem, BadType) as problem:
-        complain(f"{problem}\n")
-        return 1
-    return asyncio.run(_list(options))
+    options = drop_in.read_options(TABLE, arguments, check, with_help=(UsageProblem,), parser_has_help=True)
+    return options if isinstance(options, int) else drop_in.carry_out(TABLE, _list(options), tell=_tell)
 
 
 def check(options: Options) -> None:
-    """Refuses invalid combinations. Raises UsageProblem, BadType, OptionProblem."""
+    """Refuses invalid combinations. Raises UsageProblem, and OptionProblem for values."""
     if not options.has("list"):
         raise UsageProblem("Command must include exactly one action: --list.")
     if options.has("group-type") and _type(options) is GroupType.UNKNOWN:
-        raise BadType("--group-type must be a valid group type.")
+        raise OptionProblem("--group-type must be a valid group type.")
     for name in ("consumer", "share", "streams"):
         refuse(options, name, [other for other in FILTERS if other != name])
 
@@ -87,35 +68,28 @@ def _type(options: Options) -> GroupType | None:
     return None if text is None else GroupType.parse(text)
 
 
-async def _list(options: Options) -> int:
-    try:
-        admin = open_admin(options)
-    except drop_in.ExecutionFailure as problem:
-        if isinstance(problem, drop_in.PropertiesUnreadable):
-            complain(f"{problem.reason}\n")
-        else:
-            say(f"Error while executing groups command : {problem}\n")
-        return 1
-    except (OptionProblem, UsageProblem) as problem:
-        complain(f"{problem}\n")
-        return 1
+async def _list(options: Options) -> None:
+    admin = open_admin(options)
     try:
         listings = (await admin.list_groups(timeout_ms=PATIENCE_MS)).all()
         kind, protocol = _type(options), options.text("protocol")
-    except (KafkaError, ClientError, OptionProblem) as problem:
-        say(f"Error while executing groups command : {_text(problem)}\n")
-        return 1
+    except OptionProblem as problem:  # found out late
+        raise drop_in.ExecutionFailure(str(problem)) from problem
     finally:
         await admin.close()
     say(all_groups([group for group in listings.values() if is_wanted(group, options, kind, protocol)]))
-    return 0
 
 
-def _text(problem: Exception) -> str:
-    """The official tool's text: it waits thirty seconds, less than its client would, and then prints none."""
-    if isinstance(problem, BrokersNotFound) and isinstance(problem.__cause__, CallTimedOut):
-        return "null"
-    return java.message(problem)
+def _tell(problem: Exception) -> int:
+    """The official tool waits thirty seconds, less than its client would, and then prints no text."""
+    if isinstance(problem, drop_in.PropertiesUnreadable):
+        return drop_in.tell_plainly(problem.reason)
+    if isinstance(problem, OptionProblem | UsageProblem):
+        return drop_in.tell_plainly(problem)
+    is_late = isinstance(problem, BrokersNotFound) and isinstance(problem.__cause__, CallTimedOut)
+    text = java.message(problem) if drop_in.is_of_brokers(problem) else problem
+    say(f"Error while executing groups command : {'null' if is_late else text}\n")
+    return 1
 
 
 def is_wanted(group: GroupListing, options: Options, kind: GroupType | None, protocol: str | None) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groupkeeper.cli.dropin import groups_text, share_groups_text
-from groupkeeper.cli.dropin.drop_in import failing, run_tool
-from groupkeeper.cli.dropin.group_tool import GroupTool, Refusal, run_group_tool
+from groupkeeper.cli.dropin.drop_in import Refusal, failing, run_tool
+from groupkeeper.cli.dropin.group_tool import GroupTool, run_group_tool
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, OffsetsRefused, check_servers, offset_spec, rules_of, run
+from groupkeeper.cli.dropin.drop_in import Refusal
+from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, check_servers, offset_spec, rules_of, run
 from groupkeeper.client.admin.types import OffsetSpec
 
 PLACES = [(topic, partition) for topic in ("orders", "payments", "__consumer_offsets") for partition in range(4)]
@@ -58,7 +59,7 @@ def test_topics_and_partitions() -> None:
     ],
 )
 def test_what_is_refused(arguments: list[str], text: str) -> None:
-    with pytest.raises(OffsetsRefused) as refusal:
+    with pytest.raises(Refusal) as refusal:
         chosen(*arguments)
     assert str(refusal.value).endswith(text)
 
@@ -80,9 +81,7 @@ def test_times(text: str, spec: OffsetSpec) -> None:
 
 @pytest.mark.parametrize("text", ["", "LATEST", "yesterday", "1.5", "99999999999999999999"])
 def test_not_times(text: str) -> None:
-    with pytest.raises(
-        OffsetsRefused, match=f"^Malformed time argument {text}. Please use -1 or latest / -2 or earliest / "
-    ):
+    with pytest.raises(Refusal, match=f"^Malformed time argument {text}. Please use -1 or latest / -2 or earliest / "):
         offset_spec(text)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupkeeper.cli.dropin.kafka_groups import TABLE, BadType, check, is_wanted
-from groupkeeper.cli.dropin.options import UsageProblem
+from groupkeeper.cli.dropin.kafka_groups import TABLE, check, is_wanted
+from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.client.admin.types import GroupListing, GroupType
 
 GROUPS = [
@@ -45,5 +45,5 @@ def test_filters(arguments: str, group_ids: list[str]) -> None:
 def test_filters_that_exclude_each_other() -> None:
     with pytest.raises(UsageProblem, match=r'^Option "\[consumer\]" can\'t be used with option "\[group-type\]"$'):
         shown("--consumer", "--share", "--group-type", "classic")
-    with pytest.raises(BadType):
+    with pytest.raises(OptionProblem):
         shown("--group-type", "mystery")
