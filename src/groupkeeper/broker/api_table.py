@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Handler = Callable[[Any, Call, Any], Awaitable[RootMessage | None]]
     """The first is the Broker, which imports this table; the last the request."""
     Reply = Callable[[Any, Call, Any], Any]
-    """Its answers may be awaitable while `Node.answers_may_wait`."""
+    """A function whose answers may be awaitable while `Node.answers_may_wait`."""
     Refusal = Callable[[Call, Any, KafkaError], RootMessage]
 
 
@@ -46,11 +46,11 @@ class Api:
         """`place`: the module, and after a colon the ending of its functions' names."""
         self.key = key
         self.module, _, of = place.partition(":")
-        """Its module in `apis`."""
+        """The API's module in `apis`."""
         self.ending = f"_{of}" if of else ""
         """Suffix of its functions' names in the module, as `_join`; empty: it is the module's only API."""
         _, self.lowest, highest, _ = APIS[key]
-        """Its versions, this one and `highest`, are inclusive."""
+        """The lowest version; this one and `highest` are inclusive."""
         self.highest = NOT_YET.get(key, highest)
         self.is_loaded = False
 

@@ -121,13 +121,13 @@ class Rule(NamedTuple):
     operation: Operation
     resource_type: ResourceType
     name: str = _ANY
-    """One that ends in `*` is a prefix; `*`: every name."""
+    """A name, or with `*` at its end a prefix; `*`: every name."""
     principal: str = _ANY
     """`*`: every principal."""
     host: str = _ANY
     """The client's address; `*`: every address."""
     client_id: str = _ANY
-    """As `name`."""
+    """A client id, with `*` as in `name`."""
 
     def is_about(self, resource_type: ResourceType, name: str) -> bool:
         """Whether the rule applies to a resource, for any principal."""

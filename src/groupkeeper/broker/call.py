@@ -53,9 +53,9 @@ class Call:
         self.identity = identity or Identity(principal)
         """The principal, and how it was authenticated."""
         self.principal = self.identity.principal
-        """Of the client, `Type:name`."""
+        """The client's principal, as `Type:name`."""
         self.security_protocol = security_protocol
-        """Of the listener, Kafka's name."""
+        """The listener's protocol, by Kafka's name."""
         self.received_ms = received_ms
         """When processing began, milliseconds since the epoch."""
         self.node = node

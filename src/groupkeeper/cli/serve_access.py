@@ -37,7 +37,7 @@ class PageAccess(NamedTuple):
     token: str
     """Made for this run; "": none was."""
     files: Sequence[ServedFile]
-    """Of users and roles."""
+    """The files of users and roles."""
     oidc: OidcLogin | None
     """None: no provider of logins."""
 

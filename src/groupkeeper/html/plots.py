@@ -26,7 +26,7 @@ class Activity(NamedTuple):
 
     cluster: str
     begin: datetime
-    """Of the first bin."""
+    """The time of the first bin."""
     minutes: int
     """The length of a bin."""
     commits: tuple[int, ...]

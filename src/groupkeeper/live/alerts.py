@@ -58,7 +58,7 @@ class Notice(NamedTuple):
     texts: tuple[str, ...]
     """The broken limits, or why the alert is resolved."""
     command: str
-    """One that helps; empty: the alert is resolved."""
+    """A command that helps; empty: the alert is resolved."""
     to: tuple[str, ...]
     """Names of webhooks."""
     is_repeat: bool = False

@@ -38,7 +38,7 @@ class GroupLimits(NamedTuple):
     states: frozenset[GroupState] = frozenset()
     """The allowed ones; empty: all."""
     statuses: frozenset[str] = frozenset()
-    """Those that break the limit."""
+    """The statuses that break the limit."""
 
     def __bool__(self) -> bool:
         return self != GroupLimits()

@@ -94,7 +94,7 @@ class GroupView(NamedTuple):
     rows: Sequence[PartitionLag]
     """In order of topics and partitions."""
     waits: Sequence[Wait]
-    """Those of `rows`, in the same order."""
+    """The waits of `rows`, in the same order."""
     topics: Mapping[str, TopicView]
     """Sums of the rows by topic."""
     lag: LagSum
@@ -111,7 +111,7 @@ class GroupView(NamedTuple):
     lag_change_per_s: float | None = None
     """In offsets, over the latest polls, newer ones counting more."""
     trend: Trend | None = None
-    """Of the lag, by the rates of the same polls."""
+    """The trend of the lag, by the rates of the same polls."""
     noted_members: int | None = None
     """The number of members in the history, for a group that was only read from there; None: unknown, or another."""
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
@@ -121,7 +121,7 @@ class GroupView(NamedTuple):
     usual_gap_ms: int | None = None
     """The group's usual time between commits, if it is long; None: not known, or short."""
     rebalances_lately: int = 0
-    """Those of `rebalances` within the last 10 minutes."""
+    """The number of rebalances within the last 10 minutes."""
     dead_letters: DeadLetterQueue | None = None
     """The queue of a share group; None: it has none, or that is not known."""
     is_old: bool = False

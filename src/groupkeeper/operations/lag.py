@@ -57,7 +57,9 @@ class PartitionLag(NamedTuple):
     topic: str
     partition: int
     committed: OffsetAndMetadata | None
-    """Of a share group the start offset. None: nothing is committed, or `failure` says why it is unknown."""
+    """The committed offset, of a share group the start offset. None: nothing is committed, or `failure` says why it is
+    unknown.
+    """
     log_start_offset: int | None
     log_end_offset: int | None
     last_stable_offset: int | None
@@ -113,7 +115,7 @@ class LagSum(NamedTuple):
     """None: all topics of the group."""
     partitions: int
     uncommitted_partitions: int
-    """Those without a committed offset."""
+    """Partitions without a committed offset."""
     unknown: int
     """Partitions with a committed offset whose lag is unknown."""
     lag: int | None
@@ -125,7 +127,7 @@ class LagSum(NamedTuple):
     """Partitions without a commit that may have records: the clients' `auto.offset.reset` decides whether they wait.
     """
     beyond: int = 0
-    """Those whose commit is past the log's end; there, too, `auto.offset.reset` decides how many records wait."""
+    """Partitions whose commit is past the log's end: `auto.offset.reset` decides how many records wait."""
 
     @property
     def is_least(self) -> bool:

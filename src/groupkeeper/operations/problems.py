@@ -67,7 +67,7 @@ class Problem(NamedTuple):
     acl: MissingAcl | None = None
     """The missing ACL that explains it."""
     cluster: str | None = None
-    """Its name, with several clusters; else None."""
+    """The cluster's name, with several clusters; else None."""
 
 
 _OF_A_CONTROLLER = "this is the address of a KRaft controller, which serves no clients: give a broker's address"

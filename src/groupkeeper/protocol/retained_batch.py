@@ -34,7 +34,7 @@ class BatchEntry(NamedTuple):
     has_value: bool
     """False: a tombstone."""
     delta: int
-    """Its timestamp minus the batch's base timestamp."""
+    """The record's timestamp minus the batch's base timestamp."""
     start: int
     """Position of the record."""
     rest: int

@@ -69,7 +69,7 @@ class UrgencyFacts(NamedTuple):
     left_in: str = ""
     """The partition of these records; empty: not known."""
     growth_per_s: float | None = None
-    """Of the lag, if it grows (`progress.trend`); None: it does not, or that is not known."""
+    """The lag's growth, if it grows (`progress.trend`); None: it does not, or that is not known."""
     catch_up_ms: int | None = None
     """Time until the lag is 0; None: not known, or never."""
     still_ms: int | None = None

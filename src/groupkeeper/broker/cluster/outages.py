@@ -32,7 +32,7 @@ class _Outage:
     since_s: float
     """When its replicas last had all records, by the loop's clock."""
     fault: Fault | None
-    """Of its requests; None: none."""
+    """A fault of the node's requests; None: none."""
     lags: bool
     """Whether its replicas get no records now."""
     is_silent: bool

@@ -97,7 +97,7 @@ class PartitionLog:
         self.failure: str | None = None
         """Why the partition cannot be served: file and position of the corruption, or a disk error; None: it can."""
         self.placement = placement
-        """Its replicas and leader."""
+        """The partition's replicas and leader."""
         self.stale = _NONE_STALE
         """By node id, the diverged logs of cut-off former leaders."""
         self._is_failing = False

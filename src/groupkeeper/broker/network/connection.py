@@ -61,7 +61,7 @@ class Serving(Protocol):
     connections: set[Connection]
     """The open ones."""
     crowd: set[Connection]
-    """Those with more requests whose turn is over."""
+    """Connections with more requests whose turn is over."""
     is_closing: bool
     """Whether the server is closing and new connections must be closed."""
     receive_buffer: memoryview

@@ -51,11 +51,11 @@ class Placement:
         self.isr = isr
         """The in-sync set."""
         self.leader = leader
-        """Its node id; −1: none."""
+        """The leader's node id; −1: none."""
         self.epoch = self.led_since = epoch
         """The leader epoch, and that in which this leader was elected: removals of replicas begin later ones."""
         self.epochs = epochs
-        """Those that the log has records of, and the present one."""
+        """The leader epochs of the log's records, and the present one."""
         self.ends = ends
         """The end offsets of replicas that lack the end of the log."""
         self.adding = adding

@@ -27,9 +27,9 @@ class Expected(NamedTuple):
     """The required claims of a token."""
 
     issuer: str = ""
-    """Its `iss`; empty: any."""
+    """The token's `iss`; empty: any."""
     audiences: tuple[str, ...] = ()
-    """One of them is in its `aud`; empty: it must have none, or with `is_for_anyone` may have any."""
+    """The token's `aud` has one of these; empty: it must have none, or with `is_for_anyone` may have any."""
     clock_skew_ms: int = 30_000
     """By how much the issuer's clock may differ."""
     scope_claim: str = "scope"

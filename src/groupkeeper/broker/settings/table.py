@@ -48,7 +48,7 @@ class Setting(Generic[T]):
         self.type = type_name
         """Kafka's name of the type in lower case (int, long, boolean, string, list, double)."""
         self.default = default
-        """Its value when it isn't given; None: unset."""
+        """The value of a setting that isn't given; None: unset."""
         self.low = low
         """Inclusive bound of a number; None, here and of `high`: unbounded."""
         self.high = high

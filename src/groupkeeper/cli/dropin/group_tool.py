@@ -42,7 +42,7 @@ class GroupTool(ABC):
     """The groups, as brokers list them."""
     protocol_types: ClassVar[Sequence[str] | None] = None
     states: ClassVar[Sequence[GroupState]]
-    """Those that a list of states may have."""
+    """The states that a list of states may have."""
     failed_status: ClassVar[int] = 0
     """The exit status after a failure."""
     usage_errors: ClassVar[tuple[type[Exception], ...]] = (UsageProblem, BadTopicArgument, NothingCommitted)

@@ -41,7 +41,7 @@ class Context(NamedTuple):
     command_config: str | None
     """The path of a file with more properties; None: none."""
     properties: Mapping[str, str]
-    """Its own, which win over those of `command_config`."""
+    """The context's properties, which win over those of `command_config`."""
     is_protected: bool = False
     """Whether changes must be confirmed with the context's name."""
     journal: str | None = None

@@ -35,13 +35,13 @@ class Release(NamedTuple):
     share_scopes: tuple[str, ...]
     """The options that kafka-share-groups lists if a reset has no scope."""
     share_scenarios: tuple[str, ...]
-    """Those that it lists if a reset has no target."""
+    """The scenarios that the tool lists if a reset has no target."""
     undeletable_topics: tuple[tuple[str, ...], str]
     """The options that its --delete refuses, and how it names them."""
     streams_views: tuple[str, ...]
     """The options of kafka-streams-groups --describe."""
     streams_scopes: str
-    """Those of its --reset-offsets."""
+    """The scopes of the tool's --reset-offsets."""
     has_assignor: bool
     """Whether its --state has that column."""
     lacks: frozenset[str]

@@ -113,7 +113,7 @@ class MemberDescription(NamedTuple):
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...] = ()
-    """What the member owns now, in the order sent."""
+    """The partitions that the member owns now, in the order sent."""
     target_assignment: tuple[TopicPartition, ...] | None = None
     """None in a classic group."""
     member_epoch: int | None = None
@@ -366,7 +366,7 @@ class CreatedTopic(NamedTuple):
     num_partitions: int = -1
     replication_factor: int = -1
     configs: dict[str, str | None] | None = None
-    """Those of the new topic, by name; None: not told."""
+    """The configs of the new topic, by name; None: not reported."""
     is_new: bool = True
     """False: the topic existed, and was left unchanged (`if_missing`); the other fields are then unknown."""
 

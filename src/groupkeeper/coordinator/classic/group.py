@@ -55,7 +55,7 @@ class Roster:
     """None: there are no members."""
     members: ValueMap[str, Member] = field(default_factory=ValueMap)
     subscribed_topics: frozenset[str] | None = None
-    """Of the latest generation, even if members joined or left since; None: they can't be known."""
+    """The topics of the latest generation, even if members joined or left since; None: they can't be known."""
     state_since_ms: int | None = None
     """When the latest generation began, or the group was made; None: unknown, as in records of old versions."""
     member_id_by_instance: ValueMap[str, str] = field(default_factory=ValueMap)

@@ -44,11 +44,11 @@ class EpochStep(Generic[G]):
         self.group: G = group
         """After the records written so far."""
         self.logged: G = group
-        """As the log has it."""
+        """The group as the log has it."""
         self.soft = group.soft
         """The group's new soft state."""
         self.settings = settings
-        """Of the group."""
+        """The group's settings."""
         self.topics = topics
         self.now_ms = now_ms
         """When the operation takes place."""

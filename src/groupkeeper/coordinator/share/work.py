@@ -46,7 +46,7 @@ class DeleteShares(Work):
     """By group id and topic id."""
     call: Call
     changes: Mapping[str, int] = field(default_factory=dict)
-    """Of groups to delete, by group id: `ShareGroup.partition_changes` after the request's own change."""
+    """By the id of a group to delete, `ShareGroup.partition_changes` after the request's own change."""
     in_use: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
     """Topic ids by group id that are not deleted, because members may have been assigned them meanwhile."""
 

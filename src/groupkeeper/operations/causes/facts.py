@@ -68,7 +68,7 @@ class Fact(NamedTuple):
     offset: int | None = None
     """The committed offset; None: nothing is committed, or the fact is about the whole group."""
     transaction: OpenTransaction | None = None
-    """Of Cause.TRANSACTION; None: unknown, or another cause."""
+    """The transaction of Cause.TRANSACTION; None: unknown, or another cause."""
     record: NextRecord | None = None
     """The next record of a stuck partition; None: not read, or there is none."""
 

@@ -80,7 +80,7 @@ class ChangeSummary(NamedTuple):
     head: Head
     partition_count: int
     names: tuple[str, ...]
-    """Of its groups, or of its transaction."""
+    """The names of the change's groups, or of its transaction."""
     result: ApplyResult
     undone_by: str | None
     """A later change's id; None: nothing has undone it."""

@@ -30,9 +30,9 @@ class Kept(NamedTuple):
     is_aborted: bool | None = False
     """None: its transaction is open, or ends further on."""
     digest: bytes = b""
-    """Of its content; only if a Look was given, as `origin`."""
+    """The digest of the content; only if a Look was given, as for `origin`."""
     origin: int | None = None
-    """Its offset in another log, by itself; None: it names none."""
+    """The record's offset in another log, as the record itself says; None: it names none."""
     is_transactional: bool = False
 
 

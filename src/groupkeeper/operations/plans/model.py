@@ -30,7 +30,7 @@ class Change(NamedTuple):
     before_ms: int | None = None
     """The timestamp of the record at the offset before; None: there is none, or it wasn't read."""
     after_ms: int | None = None
-    """The same for the offset after; None: there is none, or it wasn't read."""
+    """The timestamp of the record at the offset after; None: there is none, or it wasn't read."""
     why: str = ""
     """For people."""
     skips: int | None = None

@@ -84,7 +84,7 @@ class ReadOptions(NamedTuple):
     max_records_per_task: int | None = None
     """None: no limit is given."""
     max_offsets_per_trigger: int | None = None
-    """Of a stream's batch; None: no limit."""
+    """The most offsets of a stream's batch; None: no limit."""
     poll_timeout_ms: int = 120_000
     checks_crcs: bool = True
     privacy: Privacy | None = None

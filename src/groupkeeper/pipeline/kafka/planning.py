@@ -53,7 +53,7 @@ class Range(NamedTuple):
     """Records to read: offsets from the start to before the end."""
 
     cluster: int
-    """Its number in the options."""
+    """The cluster's number in the options."""
     name: str
     """The cluster's, in the rows."""
     topic: str

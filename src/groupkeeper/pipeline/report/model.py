@@ -67,7 +67,7 @@ class Group(NamedTuple):
     partitions: int
     status: str
     rule: str
-    """Of the partition that has waited longest."""
+    """The rule for the partition that has waited longest."""
     since: datetime | None
     """When the first of its partitions with the group's status got it; None: unknown, or never."""
     lag: int | None
@@ -203,16 +203,16 @@ class Details(NamedTuple):
     """More about a group: partitions with the worst first, events with the latest first."""
 
     line: LagLine | None = None
-    """Its lag over time; None: not measured."""
+    """The group's lag over time; None: not measured."""
     partitions: tuple[Partition, ...] = ()
     members: tuple[Member, ...] = ()
     events: tuple[Event, ...] = ()
     left_out: tuple[int, int, int] = (0, 0, 0)
     """How many more partitions, members and events there are."""
     begin: datetime | None = None
-    """Of the first bin of `commits`; None: the tables have no times."""
+    """The time of the first bin of `commits`; None: the tables have no times."""
     minutes: int = 1
-    """Of a bin."""
+    """The length of a bin."""
     commits: tuple[int, ...] = ()
     """Offsets committed in each bin; empty: none."""
 

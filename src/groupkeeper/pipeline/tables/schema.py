@@ -30,7 +30,7 @@ class Table(NamedTuple):
     name: str
     """The dataset is at DIR/name/."""
     one_row_per: str
-    """What a row stands for."""
+    """The thing that a row stands for."""
     key: tuple[str, ...]
     """The columns that identify a row."""
     columns: tuple[Column, ...]

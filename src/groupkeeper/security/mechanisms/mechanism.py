@@ -232,19 +232,19 @@ class Mechanism(NamedTuple):
     name: str
     """As in sasl.mechanism."""
     login_module: str
-    """Its class in Java, below org.apache.kafka.common.security."""
+    """The login module's class in Java, below org.apache.kafka.common.security."""
     needs: tuple[str, ...]
     """The options without which a client cannot log in; with a password, users of the broker log in by it."""
     client: Callable[[ClientLogin], Callable[[], ClientConversation]]
     """Checks a client's settings, and returns a factory of conversations, one for each login."""
     server: Callable[[ServerLogin], Callable[[], ServerConversation]]
-    """The same with the settings of a broker's listener."""
+    """Checks the settings of a broker's listener, and returns a factory of conversations."""
     options: tuple[str, ...] = ()
     """More options of a client that error texts may name."""
     family: str = ""
     """The name that it has together with siblings; empty: none."""
     check: str = ""
-    """What to check when a login is refused; empty: the options that it needs."""
+    """The parts to check when a login is refused; empty: the options that it needs."""
 
     @property
     def has_users(self) -> bool:

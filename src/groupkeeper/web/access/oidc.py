@@ -46,7 +46,7 @@ class OidcSettings(NamedTuple):
     user_claim: str
     teams_claim: str
     public_url: str
-    """This server's; "": as requests name it."""
+    """The address of this server; "": as requests name it."""
 
 
 class OidcUser(NamedTuple):

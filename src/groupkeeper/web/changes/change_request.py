@@ -50,14 +50,14 @@ class ChangeRequest(NamedTuple):
     deed: Deed
     group_id: str
     topics: PlanTopics
-    """Its partitions."""
+    """The topics, with the partitions, to change."""
     scenario: reset.Scenario | None
     """Where a reset goes; None: no reset."""
     policies: Policies
     command: tuple[str, ...]
     """Does the same in a shell."""
     target: Target | None = None
-    """Of a clone; None: no clone."""
+    """The target of a clone; None: no clone."""
     is_of_share_group: bool = False
     """Whether start offsets are set, not committed ones."""
 

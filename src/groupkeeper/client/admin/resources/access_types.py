@@ -63,7 +63,7 @@ class Acl(NamedTuple):
     operation: AclOperation
     resource_type: AclResourceType
     name: str
-    """That of the resource, "*" for all of the type, "kafka-cluster" for CLUSTER; all that begin so, if PREFIXED."""
+    """The resource's name, "*" for all of the type, "kafka-cluster" for CLUSTER; a prefix of names, if PREFIXED."""
     pattern_type: AclPatternType = AclPatternType.LITERAL
     permission: AclPermission = AclPermission.ALLOW
     host: str = "*"

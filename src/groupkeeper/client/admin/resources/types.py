@@ -235,7 +235,7 @@ class TransactionDescription(NamedTuple):
     started_ms: int | None = None
     """When its last transaction began, which may have ended; None when there was none."""
     partitions: tuple[TopicPartition, ...] = ()
-    """Those that an open transaction has written to, if the caller may see them."""
+    """The partitions that an open transaction has written to, if the caller may see them."""
 
 
 class ProducerState(NamedTuple):

@@ -73,7 +73,9 @@ class TranslationFacts(NamedTuple):
     counterpart: ListedOffset = NOTHING_THERE
     """The source's first record from the timestamp of `there` on, where that is not the timestamp of `here`."""
     last: ListedOffset | None = None
-    """The same for the target's last record, where no record there is late enough; None: unknown."""
+    """The source's first record from the timestamp of the target's last record on, where no record there is late
+    enough; None: unknown.
+    """
     keeps_times: bool = True
     """Whether the target's last record has a timestamp of the source; otherwise timestamps prove nothing."""
     leaves_out: bool = False
