@@ -85,7 +85,7 @@ measures: $(VENV)/.dev ## What the sources and the costs were before the rooms, 
 	@$(BIN)/python tools/measures.py $(MEASURES_ARGS)
 
 docs: $(VENV)/.dev ## Write the generated references again
-	@cp docs/glossary.md src/groupkeeper/web/files/glossary.md
+	@sed '/^## Words of the code/,$$d' docs/glossary.md > src/groupkeeper/web/files/glossary.md
 	@$(BIN)/python tools/broker_settings.py
 	@$(BIN)/python tools/broker_metrics.py
 	@$(BIN)/python tools/cli_reference.py

@@ -1,4 +1,4 @@
-"""The embedded broker: an asyncio shell around the coordinator, with durable partition logs.
+"""The embedded broker: an asyncio driver of the coordinator, with durable partition logs.
 
 The decisions about groups are in `groupkeeper.coordinator`.
 """

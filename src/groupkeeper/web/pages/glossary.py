@@ -1,4 +1,4 @@
-"""The glossary as a page: the same text as docs/glossary.md, which comes with the package."""
+"""The glossary as a page: docs/glossary.md without the words of the code, which comes with the package."""
 
 from __future__ import annotations
 
