@@ -97,7 +97,7 @@ GROUPKEEPER = """\
 
 | status | meaning |
 |---|---|
-| 0 | everything asked for was done |
+| 0 | everything requested was done |
 | 1 | there are problems, each a line on standard error (or in JSON's `problems`); the rest was done and is shown |
 | 2 | wrong usage: an option or value that isn't known, a file that cannot be read. No broker was asked anything |
 | 3 | of `groupkeeper check`: a limit is broken, whatever else there is |
@@ -136,8 +136,8 @@ A context can be protected (`context add --protected`, `context protect NAME`). 
 (`groups reset`, `delete`, `delete-offsets`, `transactions abort`, `apply`, `undo`, each with `--execute`) then asks
 for the context's name at a terminal, below what would be done, and elsewhere needs `--confirm-context NAME`. That
 holds for its brokers by `--bootstrap-server`, too, whatever name they are reached by: the addresses of the context are
-compared with the given ones and with those that the brokers have. It keeps mistakes out, not people: who may change
-what is the brokers' to decide, by ACLs.
+compared with the given ones and with those that the brokers have. It keeps mistakes out, not people: brokers decide
+by ACLs who may change something.
 
 The options of the cluster and of the output may stand before the command, too (`groupkeeper --context prod groups
 list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`).
@@ -167,7 +167,7 @@ group's offsets the topics that you may not describe (name them with `--topic` t
 
 `--output json` is always one JSON object, also when no broker can be reached: `schema` (the kind of the rows and its
 version, such as `offsets/1`), the rows under the name of their kind, `notes` (texts) and `problems`. Every row has
-every key; what is absent is `null`. `--output csv` has the same columns under the same names, without notes and
+every key; absent values are `null`. `--output csv` has the same columns under the same names, without notes and
 problems, which then go to standard error: a line of names first, absent values empty, partitions as
 `orders:0,1;payments:2`. Within a version columns are only added, at the end. Tables are for people and can change;
 they are as wide as the terminal, in a pipe 100 columns: what would make them wider is left out, first what has no
@@ -177,7 +177,7 @@ Rows are written as they are known, except with `--sort`.
 
 A problem has `error`, a name in capitals: of Kafka's error codes (`GROUP_ID_NOT_FOUND`) where a broker refused, and
 otherwise our own (`CONNECTION_FAILED`, `CALL_TIMED_OUT`, `GROUP_IS_ACTIVE`, `NO_PLAN`, ...); `message`, for people;
-`group`, `topic`, `partition` and `broker`, what it is about, each `null` where it isn't about one; `acl`, the
+`group`, `topic`, `partition` and `broker`, its subject, each `null` where it isn't about one; `acl`, the
 permission that is missing, `null` where none is: `operation`, `resource_type`, and `name`, which is `null` where the
 broker doesn't say which topic of the group it is; and `cluster`, its name where a command asks several.
 """

@@ -39,7 +39,7 @@ SHARED = 3
 RULES = f"""\
 ## How they judge
 
-**Tables have only what is in the log.** After compaction, the earliest remaining record of a group does not show that
+**Tables show only the log.** After compaction, the earliest remaining record of a group does not show that
 the group was created or that its members joined then (in groups with one record per member, the member's earliest
 remaining record appears as "joined"). A group whose generation or epoch falls was deleted in between. A rebalance of a
 classic group is visible when it is complete. The progress of share groups is stored in another topic, from which
