@@ -14,12 +14,12 @@ from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.framework.typed import follow_up
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
 from groupkeeper.cli.plans.plan_options import add_scope, note_absent, topics_of, with_topics
-from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
+from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, request_of
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans import reset as resets
-from groupkeeper.operations.plans.builder import Made, PlanTopics, Request, aim, make_reset
+from groupkeeper.operations.plans.builder import Made, aim, make_reset
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.execution import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
@@ -105,20 +105,12 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
     """The plan, only with groups without problems; and the problems."""
     options = session.options
-    scenario = None if options.from_file is not None else scenario_of(options)
-    request = Request(
-        group_ids,
-        PlanTopics() if options.from_file is not None else topics_of(options),
-        scenario,
-        from_file=plans_of(options),
-        file_name="" if options.from_file is None else options.from_file.path,
-        creates=options.create,
-    )
+    request = request_of(options, group_ids)
     made = await make_reset(session.admin, request)
     problems, notes = await note_absent(session, made, suggests=True)
     remarks += [*notes, *made.remarks]
-    if isinstance(scenario, resets.ToTime):
-        remarks.append(f"to {aim(scenario)}")
+    if isinstance(request.scenario, resets.ToTime):
+        remarks.append(f"to {aim(request.scenario)}")
     here = [group_id for group_id in group_ids if options.create or group_id not in made.absent]
     for trouble in made.troubles:
         concerned = here if trouble.group_id is None else [trouble.group_id]

@@ -93,18 +93,12 @@ def is_plain(options: Namespace) -> bool:
         raise UsageMistake(f"argument {name}: not allowed with --output {options.output}")
     if options.show_command and options.save == STANDARD_OUTPUT:
         raise UsageMistake("argument --show-command: not allowed with --save -")
-    refuse_unwritable("--save", options.save)
+    if options.save not in (None, STANDARD_OUTPUT):
+        try:
+            check_writable(options.save)
+        except Unsaved as problem:
+            raise UsageMistake(f"argument --save: {problem}") from None
     return bool(plain)
-
-
-def refuse_unwritable(name: str, path: str | None) -> None:
-    """Raise UsageMistake when the file of an option cannot be written: checked before the first request is sent."""
-    if path in (None, STANDARD_OUTPUT):
-        return
-    try:
-        check_writable(str(path))
-    except Unsaved as problem:
-        raise UsageMistake(f"argument {name}: {problem}") from None
 
 
 async def shown(session: ClusterSession, made: Made, scenario: Scenario | None = None) -> list[Page]:

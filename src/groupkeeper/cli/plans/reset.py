@@ -21,9 +21,9 @@ from groupkeeper.cli.plans.plan_options import (
     shown,
     topics_of,
 )
-from groupkeeper.cli.plans.scenario import add_scenario, check_scope, plans_of, scenario_of
+from groupkeeper.cli.plans.scenario import add_scenario, check_scope, plans_of, request_of
 from groupkeeper.cli.plans.shapes import CHANGES
-from groupkeeper.operations.plans.builder import Request, make_reset
+from groupkeeper.operations.plans.builder import make_reset
 from groupkeeper.operations.plans.recorder import without_secrets
 from groupkeeper.rules.words import counted
 
@@ -51,26 +51,16 @@ def _report(options: Namespace) -> ClusterReport:
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     selection, overall = await selected(session)
-    plans = plans_of(options)
+    request = request_of(options, selection.group_ids)._replace(
+        policies=policies_of(options), command=without_secrets(words_of(options)), made_ms=time.time_ns() // 10**6
+    )
     yield overall._replace(
-        remarks=[*overall.remarks, *passed_over(options.from_file, plans or (), selection.group_ids)]
+        remarks=[*overall.remarks, *passed_over(options.from_file, request.from_file or (), selection.group_ids)]
     )
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
-    scenario = None if options.from_file is not None else scenario_of(options)
-    request = Request(
-        selection.group_ids,
-        topics_of(options),
-        scenario,
-        policies_of(options),
-        plans,
-        without_secrets(words_of(options)),
-        time.time_ns() // 10**6,
-        "" if options.from_file is None else options.from_file.path,
-        options.create,
-    )
     made = await make_reset(session.admin, request)
     has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
-    for page in await shown(session, made, None if has_notes else scenario):
+    for page in await shown(session, made, None if has_notes else request.scenario):
         yield page
 
 

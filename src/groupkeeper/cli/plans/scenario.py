@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import UsageMistake
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.group_arguments import names_of
+from groupkeeper.cli.plans.plan_options import topics_of
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.plans import reset as resets
+from groupkeeper.operations.plans.builder import Request
 
 
 def add_scenario(command: ArgumentParser) -> None:
@@ -67,8 +70,22 @@ def plans_of(options: Namespace) -> plan_csv.Plans | None:
         raise UsageMistake(f"argument --from-file: {options.from_file.path}, {problem}") from None
 
 
-def scenario_of(options: Namespace) -> resets.Scenario:
-    """The target of the reset, if it isn't in a file."""
+def request_of(options: Namespace, group_ids: Sequence[str]) -> Request:
+    """The reset of these groups. Raises UsageMistake."""
+    return Request(
+        group_ids,
+        topics_of(options),
+        _scenario_of(options),
+        from_file=plans_of(options),
+        file_name="" if options.from_file is None else options.from_file.path,
+        creates=options.create,
+    )
+
+
+def _scenario_of(options: Namespace) -> resets.Scenario | None:
+    """The target of the reset; None: it is in a file."""
+    if options.from_file is not None:
+        return None
     if options.to_earliest:
         return resets.ToEarliest()
     if options.to_latest:
