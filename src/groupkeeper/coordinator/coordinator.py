@@ -13,7 +13,7 @@ from groupkeeper.coordinator import views
 from groupkeeper.coordinator.classic import describe as classic_describe
 from groupkeeper.coordinator.classic import membership as classic_membership
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Immediate, Record, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.kernel.soft import SoftChange

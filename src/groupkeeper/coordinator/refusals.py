@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from groupkeeper.coordinator.kernel.failures import describe_failure
+from collections.abc import Callable
+from typing import TypeVar
+
 from groupkeeper.coordinator.rows import TYPE_BY_API_KEY, row_of
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import describe_groups_response
 from groupkeeper.protocol.primitives import Message, RootMessage
+
+D = TypeVar("D")
+"""The class of a described group in a response."""
 
 
 def refuse(request: Message, error: KafkaError) -> Message:
@@ -76,3 +81,18 @@ def _refuse_listing(request: Message, error: KafkaError) -> Message:
             )
     assert isinstance(request, RootMessage)
     return row_of(TYPE_BY_API_KEY[request.API_KEY]).refuse(request, error)
+
+
+def describe_failure(group_id: str, error: KafkaError) -> describe_groups_response.DescribedGroup:
+    """One group's failure in DescribeGroups."""
+    return describe_groups_response.DescribedGroup(error.code, None, group_id)
+
+
+def failure_of(described: Callable[[int, str | None, str], D], group_id: str, error: KafkaError) -> D:
+    """One group's failure when describing consumer, share or streams groups; `described`: class of the result."""
+    return described(error.code, own_message(error), group_id)
+
+
+def own_message(error: KafkaError) -> str | None:
+    """The error message of a response: None if it only repeats the error code's text, as in Apache Kafka."""
+    return None if error.message == error.text else error.message

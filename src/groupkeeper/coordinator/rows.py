@@ -9,8 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar, Final, Generic, Protocol
 
-from groupkeeper.coordinator.kernel.group import AnyGroup
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import AnyGroup, GroupType
 from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import TimerKey

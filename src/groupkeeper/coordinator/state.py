@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from groupkeeper.coordinator.kernel.group import AnyGroup, Group
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import AnyGroup, Group, GroupType
 from groupkeeper.coordinator.kernel.offset_store import OffsetStore, OffsetView
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from groupkeeper.coordinator.kernel.group import Group
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group import Group, GroupState
 from groupkeeper.coordinator.kernel.result import Call, Disarm, Immediate, Record, Result
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.rows import row_of

@@ -9,7 +9,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
 from groupkeeper.broker.security.acls import ANY, Acl, AclFilter, PatternType
-from groupkeeper.coordinator.kernel.failures import own_message
+from groupkeeper.coordinator.refusals import own_message
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, SecurityDisabled, UnknownServerError
 

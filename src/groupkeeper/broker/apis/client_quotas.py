@@ -8,7 +8,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.quotas.entities import CLIENT_ID, IP, USER, Component, Entity
-from groupkeeper.coordinator.kernel.failures import own_message
+from groupkeeper.coordinator.refusals import own_message
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
 from groupkeeper.protocol.messages import alter_client_quotas_response as altered
 from groupkeeper.protocol.messages import describe_client_quotas_response as described

@@ -18,7 +18,7 @@ from groupkeeper.broker.apis._groups import (
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.coordinator.kernel.failures import describe_failure, failure_of
+from groupkeeper.coordinator.refusals import describe_failure, failure_of
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError

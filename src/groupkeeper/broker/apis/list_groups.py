@@ -9,7 +9,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.views import LOOKED_FOR
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress
 from groupkeeper.protocol.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse

@@ -8,7 +8,7 @@ from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.settings.features import METADATA_VERSION, SCRAM_SINCE, feature_level
-from groupkeeper.coordinator.kernel.failures import own_message
+from groupkeeper.coordinator.refusals import own_message
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from groupkeeper.broker.meters import PERCENTILES
 from groupkeeper.broker.observing import metrics_table
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

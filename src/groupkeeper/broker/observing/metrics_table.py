@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from groupkeeper.broker.meters import PERCENTILES, DeadLetters
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Meter
 
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Member
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Immediate, Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m

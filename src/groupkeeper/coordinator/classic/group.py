@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

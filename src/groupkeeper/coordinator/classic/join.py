@@ -15,7 +15,7 @@ from groupkeeper.coordinator.classic.group import (
 )
 from groupkeeper.coordinator.classic.record import group_record
 from groupkeeper.coordinator.classic.step import Step, check_member
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import MemberSession

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.classic.step import check_generation, check_member, session_of
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Arm, Call
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import NonEmptyGroup, RebalanceInProgress, UnknownMemberId

@@ -9,7 +9,7 @@ from groupkeeper.coordinator.classic import join, membership
 from groupkeeper.coordinator.classic import offsets as offset_rules
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.classic.record import group_tombstone, read_roster
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import Arm, Call, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey

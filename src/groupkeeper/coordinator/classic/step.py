@@ -28,7 +28,7 @@ from typing import Final
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, InitialDelay, Joining, Member, Roster, Soft, Syncing
 from groupkeeper.coordinator.classic.record import group_record
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import (
     PARKED,
     Arm,

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, TypeAlias
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.classic.group import Protocols
 from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.primitives import ZERO_UUID
 

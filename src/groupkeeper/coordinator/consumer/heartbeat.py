@@ -15,7 +15,7 @@ from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, check_texts, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import Call, Disarm, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Revocation

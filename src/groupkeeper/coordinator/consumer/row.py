@@ -12,11 +12,11 @@ from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.consumer.heartbeat import heartbeat
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.row import EpochRow
-from groupkeeper.coordinator.kernel.failures import failure_of, own_message
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.offsets import member_epochs
+from groupkeeper.coordinator.refusals import failure_of, own_message
 from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, EpochMember, G, M
-from groupkeeper.coordinator.kernel.failures import D
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
+from groupkeeper.coordinator.refusals import D
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import errors
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 
 LEFT_EPOCH: Final = -1
 """The epoch in the heartbeat of a member that leaves."""

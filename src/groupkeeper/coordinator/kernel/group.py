@@ -1,10 +1,35 @@
-"""The coordinator's view of a group of any type."""
+"""The coordinator's view of a group of any type, and the names of states and types."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+
+class GroupState(Enum):
+    """State of a group of any type, as Kafka spells it. ASSIGNING and RECONCILING belong to consumer and streams groups
+    only, NOT_READY to streams groups.
+    """
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    NOT_READY = "NotReady"
+
+
+class GroupType(Enum):
+    """Type of a group, as ListGroups spells it."""
+
+    __hash__ = object.__hash__  # Enum's is slower, and each commit needs this hash
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 class Group(Protocol):

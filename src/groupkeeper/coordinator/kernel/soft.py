@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 
 
 class SoftChange:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 
 
 class MemberSession(NamedTuple):

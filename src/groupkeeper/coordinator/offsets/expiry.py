@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from groupkeeper.coordinator.kernel.group import Group
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group import Group, GroupState
 from groupkeeper.coordinator.kernel.result import Arm, Meter, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration

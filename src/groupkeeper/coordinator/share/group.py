@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.epochs.group import EpochGroup
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 
 
 @dataclass(frozen=True, slots=True)

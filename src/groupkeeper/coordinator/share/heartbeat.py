@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_texts, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import records as share_group_records

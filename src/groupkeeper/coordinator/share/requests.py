@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.kernel.failures import failure_of, own_message
 from groupkeeper.coordinator.kernel.result import Call, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.refusals import failure_of, own_message
 from groupkeeper.coordinator.share import offsets as share_group_offsets
 from groupkeeper.coordinator.share.describe import describe_share_groups
 from groupkeeper.coordinator.share.group import ShareGroup

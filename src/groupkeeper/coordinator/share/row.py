@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from groupkeeper.coordinator.epochs.row import EpochRow
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import offsets, requests

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
 from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
-from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 
 TYPE_CHECKING = False

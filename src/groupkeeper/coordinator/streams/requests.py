@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.kernel.failures import failure_of, own_message
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.refusals import failure_of, own_message
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.describe import describe_streams_groups
 from groupkeeper.coordinator.streams.description import take_description

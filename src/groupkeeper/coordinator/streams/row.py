@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from groupkeeper.coordinator.epochs.row import EpochRow
-from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import StreamsDelay, StreamsTimer, TimerKey
