@@ -39,6 +39,20 @@ def columns_of(stream: TextIO | None) -> int:
         return 0
 
 
+def has_last_line() -> bool:
+    """Whether standard error is a terminal whose last line can be written again."""
+    return is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+
+
+def draw(terminal: TextIO, line: str) -> None:
+    """Writes the last line of a terminal again, as much of it as fits; "" removes it."""
+    import shutil
+
+    with contextlib.suppress(OSError):
+        terminal.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
+        terminal.flush()
+
+
 class Progress:
     """A progress line on standard error, shown when a step takes long; nothing is shown when that is no terminal.
 
@@ -46,7 +60,7 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        self._is_on = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._is_on = has_last_line()
         self._started = time.monotonic()
         self._text = ""
         self._shown = ""
@@ -82,7 +96,7 @@ class Progress:
         """Removes the progress line."""
         if self._shown:
             self._shown = ""
-            self._write("\r\x1b[K")
+            draw(sys.stderr, "")
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -96,19 +110,10 @@ class Progress:
 
     async def _tick(self) -> None:
         await asyncio.sleep(_PATIENCE_S)
-        import shutil
-
         while True:
             if self._text and not self._is_paused:
-                elapsed_s = int(time.monotonic() - self._started)
-                columns = shutil.get_terminal_size().columns
-                line = f"{self._text} ({elapsed_s} s)"[: columns - 1]
+                line = f"{self._text} ({int(time.monotonic() - self._started)} s)"
                 if line != self._shown:
                     self._shown = line
-                    self._write("\r\x1b[K" + line)
+                    draw(sys.stderr, line)
             await asyncio.sleep(_INTERVAL_S)
-
-    def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError):
-            sys.stderr.write(text)
-            sys.stderr.flush()

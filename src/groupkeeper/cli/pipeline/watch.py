@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import threading
 import time
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.terminal import is_terminal
+from groupkeeper.cli.framework.terminal import draw, has_last_line
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.rules.words import amount, counted, duration
 
@@ -37,7 +36,7 @@ class Screen(Watch):
 
     def __init__(self) -> None:
         self.stage: Callable[[], Stage | None] = lambda: None
-        self._has_line = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._has_line = has_last_line()
         self._began = time.monotonic()
         self._phase_began = self._began
         self._doing = ""
@@ -146,8 +145,8 @@ class Screen(Watch):
             self.note(_NO_EXECUTORS)
 
     def _paint(self) -> None:
-        if self._doing:
-            self._show(f"\r\x1b[K{self._line()[: shutil.get_terminal_size().columns - 1]}")
+        if self._doing and self._terminal is not None:
+            draw(self._terminal, self._line())
 
     def _line(self) -> str:
         elapsed_s = time.monotonic() - self._phase_began
@@ -171,13 +170,8 @@ class Screen(Watch):
         return 0.0 if self._reads is None else 1.0
 
     def _erase(self) -> None:
-        self._show("\r\x1b[K")
-
-    def _show(self, text: str) -> None:
         if self._terminal is not None:
-            with contextlib.suppress(OSError):
-                self._terminal.write(text)
-                self._terminal.flush()
+            draw(self._terminal, "")
 
 
 class FollowScreen(Screen):
