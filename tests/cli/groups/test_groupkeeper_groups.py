@@ -428,12 +428,9 @@ def test_an_unreachable_broker_is_one_line(capsys: pytest.CaptureFixture[str]) -
         ("delete g", {"deleted", "executed"}),
     ],
 )
-def test_an_unreachable_broker_is_a_problem_in_json(
-    words: str, keys: set[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["groups", *words.split(), "--output", "json", *UNREACHABLE]) == 1
-    report = json.loads(capsys.readouterr().out)
-    assert set(report) == keys | {"schema", "notes", "problems"}
+def test_an_unreachable_broker_is_a_problem_in_json(words: str, keys: set[str], groupkeeper: Any) -> None:
+    status, report = groupkeeper("groups", *words.split(), *UNREACHABLE)
+    assert (status, set(report)) == (1, keys | {"schema", "notes", "problems"})
     assert report["problems"][0]["error"] == "CONNECTION_FAILED"
     assert report.get("executed") in (None, False)
 

@@ -1,13 +1,10 @@
 """`groupkeeper groups …` shows share groups beside the others; these and plans change nothing of them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.stages import SHARE
-
-from groupkeeper.cli.main import main
 
 STAGE = SHARE
 
@@ -109,21 +106,19 @@ MORE_WORDS = {
 WITH_FILTERS = sorted(set(CHANGING) - {"groups delete-offsets"})
 
 
-def ask(servers: str, command: str, *words: str) -> int:
+def ask(run: Any, command: str, *words: str) -> tuple[int, Any]:
     execute = ["--execute"] if command.startswith("groups") else []
     more = MORE_WORDS.get(command, ["--topic", "orders", "--to-earliest"])
-    return main([*command.split(), *words, *more, *execute, "--bootstrap-server", servers, "--output", "json"])
+    found: tuple[int, Any] = run(*command.split(), *words, *more, *execute)
+    return found
 
 
 @pytest.mark.parametrize("command", CHANGING)
 @pytest.mark.parametrize("group", ["set", "100% of a long name, with $SIGNS"])
-def test_a_share_group_is_refused_with_the_tool_and_option_for_it(
-    run: Any, servers: str, capsys: pytest.CaptureFixture[str], command: str, group: str
-) -> None:
-    assert ask(servers, command, group) == 1
-    report = json.loads(capsys.readouterr().out)
+def test_a_share_group_is_refused_with_the_tool_and_option_for_it(run: Any, command: str, group: str) -> None:
+    status, report = ask(run, command, group)
     [problem] = report["problems"]
-    assert (problem["error"], problem["group"]) == ("NOT_OF_CONSUMERS", group)
+    assert (status, problem["error"], problem["group"]) == (1, "NOT_OF_CONSUMERS", group)
     assert "kafka-share-groups" in problem["message"]
     assert CHANGING[command] in problem["message"]
     assert report[next(key for key in ("deleted", "offsets", "changes") if key in report)] == []
@@ -132,10 +127,10 @@ def test_a_share_group_is_refused_with_the_tool_and_option_for_it(
 
 @pytest.mark.parametrize("command", WITH_FILTERS)
 def test_share_groups_are_no_type_of_groups_to_change(
-    servers: str, capsys: pytest.CaptureFixture[str], command: str
+    run: Any, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        ask(servers, command, "--all-groups", "--type", "Share")
+        ask(run, command, "--all-groups", "--type", "Share")
     said = capsys.readouterr().err
     assert ended.value.code == 2
     assert "expected some of Classic, Consumer, for example Consumer; 'kafka-share-groups' changes share groups" in said
