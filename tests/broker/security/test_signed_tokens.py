@@ -5,17 +5,16 @@ import json
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from pathlib import Path
-from threading import Thread
-from typing import Any, ClassVar
+from typing import Any
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from tests.broker.conftest import Wire
 from tests.broker.security.logins import brokers_by_token, handshake, token
+from tests.web_server import Asked, Reply, answering
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
@@ -145,58 +144,51 @@ async def test_a_key_that_is_none(tmp_path: Path) -> None:
         await judge(path, Expected()).subject_of(signed(GOOD, b"a secret of thirty-two bytes, no less", "HS256"))
 
 
-class Issuer(BaseHTTPRequestHandler):
-    keys: ClassVar[str] = KEYS
-    status: ClassVar[int] = 200
-    asked: ClassVar[int] = 0
+class Issuer:
+    """Serves a key set."""
 
-    def do_GET(self) -> None:
-        Issuer.asked += 1
-        self.send_response(self.status)
-        self.end_headers()
-        self.wfile.write(self.keys.encode())
+    def __init__(self) -> None:
+        self.keys, self.status, self.asked = KEYS, 200, 0
+        self.url = ""
 
-    def log_message(self, *_: object) -> None:
-        pass
+    def reply_to(self, _: Asked) -> Reply:
+        self.asked += 1
+        return Reply(self.status, self.keys.encode())
 
 
 @pytest.fixture
-def issuer() -> Iterator[str]:
-    Issuer.keys, Issuer.status, Issuer.asked = KEYS, 200, 0
-    server = HTTPServer(("127.0.0.1", 0), Issuer)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/keys"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def issuer() -> Iterator[Issuer]:
+    issuer = Issuer()
+    with answering(issuer.reply_to) as address:
+        issuer.url = f"{address}/keys"
+        yield issuer
 
 
-async def test_keys_are_read_again_for_one_that_is_missing_once_a_minute_each(issuer: str) -> None:
-    tokens = SignedTokens(KeySource(issuer, HOUR), Expected(), lambda: NOW_S * 1000)
+async def test_keys_are_read_again_for_one_that_is_missing_once_a_minute_each(issuer: Issuer) -> None:
+    tokens = SignedTokens(KeySource(issuer.url, HOUR), Expected(), lambda: NOW_S * 1000)
     await asyncio.gather(*(tokens.subject_of(signed(GOOD)) for _ in range(5)))
-    assert Issuer.asked == 1
-    Issuer.keys = key_set(public(RSA, kid="next"))
+    assert issuer.asked == 1
+    issuer.keys = key_set(public(RSA, kid="next"))
     await tokens.subject_of(signed(GOOD, kid="next"))
-    assert Issuer.asked == 2
+    assert issuer.asked == 2
     for _ in range(3):
         with pytest.raises(BadToken):
             await tokens.subject_of(signed(GOOD, kid="one"))
-    assert Issuer.asked == 3
+    assert issuer.asked == 3
 
 
-async def test_what_is_known_stays_while_the_address_cannot_be_read(issuer: str) -> None:
-    tokens = SignedTokens(KeySource(issuer, Intervals(0, 0.05, 0.1)), Expected(), lambda: NOW_S * 1000)
-    Issuer.status = 500
+async def test_what_is_known_stays_while_the_address_cannot_be_read(issuer: Issuer) -> None:
+    tokens = SignedTokens(KeySource(issuer.url, Intervals(0, 0.05, 0.1)), Expected(), lambda: NOW_S * 1000)
+    issuer.status = 500
     with pytest.raises(BadToken, match="no key for it"):
         await tokens.subject_of(signed(GOOD))
-    Issuer.status = 200
+    issuer.status = 200
     await answers(tokens, signed(GOOD), refusal=None)
-    Issuer.keys, asked = "no JSON", Issuer.asked
-    while Issuer.asked < asked + 3:
+    issuer.keys, asked = "no JSON", issuer.asked
+    while issuer.asked < asked + 3:
         await tokens.subject_of(signed(GOOD))
         await asyncio.sleep(0.02)
-    Issuer.keys = key_set()
+    issuer.keys = key_set()
     await answers(tokens, signed(GOOD), refusal="the key set has no key for it")  # reads in the background
 
 
@@ -236,8 +228,8 @@ def fresh(**more: Any) -> str:
 
 
 @pytest.fixture
-async def broker(issuer: str) -> AsyncIterator[Broker]:
-    async with Broker(properties=settings(issuer)) as started:
+async def broker(issuer: Issuer) -> AsyncIterator[Broker]:
+    async with Broker(properties=settings(issuer.url)) as started:
         yield started
 
 
@@ -259,7 +251,7 @@ async def test_logins(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     assert bad not in caplog.text
 
 
-async def test_known_keys_outlive_a_change_of_other_settings(broker: Broker) -> None:
+async def test_known_keys_outlive_a_change_of_other_settings(broker: Broker, issuer: Issuer) -> None:
     async def answer() -> int:
         wire = await Wire.open(broker.bootstrap_servers)
         await handshake(wire, "OAUTHBEARER")
@@ -268,14 +260,14 @@ async def test_known_keys_outlive_a_change_of_other_settings(broker: Broker) -> 
         return len(found.auth_bytes)  # none, or what is wrong
 
     assert await answer() == 0
-    Issuer.status = 500
+    issuer.status = 500
     broker.dynamic_config.configure("", {"min.insync.replicas": "1", "max.connections": "1000"})
     assert await answer() == 0
-    assert Issuer.asked == 1
+    assert issuer.asked == 1
 
 
-def test_librdkafka(issuer: str) -> None:
-    with BackgroundBroker(properties=settings(issuer)) as broker:
+def test_librdkafka(issuer: Issuer) -> None:
+    with BackgroundBroker(properties=settings(issuer.url)) as broker:
         assert brokers_by_token(broker.bootstrap_servers, fresh) == [1]
 
 
