@@ -5,7 +5,7 @@ from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import ConsumerGroupDescription, GroupState, TopicPartition
 from groupkeeper.live.standings import Following, KnownGroup, Pauses
-from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
+from groupkeeper.operations.lag import GroupsLag, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
 from groupkeeper.rules.progress import Trend
@@ -146,30 +146,6 @@ def test_a_lag_that_hardly_changes_beside_the_rates_is_steady_as_in_commands() -
     assert after(*looks(100, 97)[:1]).of("g").trend is None
     trends = {pair: after(*looks(*pair)).of("g").trend for pair in [(100, 97), (100, 90), (90, 100), (100, 103)]}
     assert list(trends.values()) == [Trend.STEADY, Trend.GROWING, Trend.SHRINKING, Trend.STEADY]
-
-
-def test_topics_stand_still_each_by_itself() -> None:
-    def since(*looks: GroupsLag, known: dict[str, KnownGroup] | None = None) -> dict[str, int]:
-        return {each.topic: each.since_ms for each in after(*looks, known=known).of("g").standing}
-
-    first = found(None, row("s", 0, 5), row("t", 0, 5), row("t", 1, None))
-    assert since(first, found(None, row("s", 0, 5), row("t", 0, 5), row("t", 1, 0))) == {"s": 1000, "t": 1000}
-    moved = found(None, row("s", 0, 5), row("t", 0, 6), row("t", 1, None))
-    assert since(first, moved, moved) == {"s": 1000, "t": 2000}
-    hidden = row("s", 0, None)._replace(failure=GroupAuthorizationFailed())
-    assert since(first, found(None, hidden, row("t", 0, 7))) == {"s": 1000, "t": 2000}
-    assert since(first, found(None, row("t", 0, 5))) == {"t": 1000}
-    assert since(found(None, row("s", 0, None))) == {}
-    # After a restart only the whole group's progress is known.
-    assert since(first, known={"g": KnownGroup(10, 77)}) == {"s": 77, "t": 77}
-    assert since(first, moved, known={"g": KnownGroup(10, 77)}) == {"s": 77, "t": 2000}
-    assert since(first, known={"g": KnownGroup(9, 77)}) == {"s": 1000, "t": 1000}
-    assert since(GroupsLag({}, {}, {}), first, known={"g": KnownGroup(10, 77)}) == {
-        "s": 77,
-        "t": 77,
-    }  # not asked at first
-    leaderless = row("t", 1, None)._replace(failure=LeaderNotAvailable(), status=LagStatus.NO_LEADER)
-    assert since(first, found(None, row("s", 0, 5), row("t", 0, 6), leaderless)) == {"s": 1000, "t": 2000}
 
 
 def test_long_gaps_between_commits_become_a_habit_and_outages_do_not() -> None:

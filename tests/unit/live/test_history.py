@@ -47,18 +47,6 @@ def test_samples_are_there_after_a_restart(path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_the_gaps_between_commits_are_there_after_a_restart(path: Path) -> None:
-    history = History(path, EVERY)
-    for number in range(5):
-        add(history, number * 60 * MINUTE_MS, number)
-        add(history, (number * 60 + 1) * MINUTE_MS, number, "busy")
-    add(history, 242 * MINUTE_MS, 99, "busy")
-    history.close()
-    known = History(path, EVERY).known("prod")
-    assert known["g"].pauses.usual_ms == 60 * MINUTE_MS
-    assert known["busy"].pauses.long_ms == (60 * MINUTE_MS,) * 4
-
-
 def test_a_sample_holds_until_something_changes(path: Path) -> None:
     history = History(path, Bounds(step_ms=MINUTE_MS))
     same = view("g", [row("t", 0, 5)], progress_ms=0)
@@ -158,18 +146,6 @@ def test_a_clock_that_is_far_ahead_for_a_while_removes_nothing(path: Path) -> No
     # What was written with the wrong time stays longer, and is not shown.
     assert [each.committed for each in history.samples("prod", "g")] == [5, 3]
     assert [each.committed for each in history.samples("prod", "g", until_ms=year_ms + steady_ms)] == [5]
-
-
-def test_a_clock_that_was_ahead_at_first_does_not_fill_the_file(path: Path) -> None:
-    """Groups at rest are written once in a while, whatever the time of the oldest sample."""
-    steady_ms, day_ms = 0, 24 * 60 * MINUTE_MS
-    history = History(path, Bounds(), steady_ms=lambda: steady_ms)
-    for number in range(20):
-        groups = [view(name, [row("t", 0, 5 + min(number, 1))], progress_ms=1) for name in ("g1", "g2", "g3")]
-        steady_ms = number * 1000
-        at_ms = 9 * day_ms + steady_ms + (day_ms if not number else 0)
-        history.add(snapshot(*groups, at_ms=at_ms), [], at_ms)
-    assert history.count()["samples"] <= 2 * len(groups)
 
 
 def test_rows_and_ages_are_bounded(path: Path) -> None:

@@ -1,7 +1,6 @@
 """Comparing a plan with how things are now: pure, from what is known of groups and logs."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -118,21 +117,6 @@ def test_a_deletion_needs_no_log() -> None:
     logs = logs_of({})._replace(failed={P: LeaderNotAvailable()})
     assert judge(plan, NOW, logs) == PlanVerdict(plan.groups, (), ())
     assert judge(plan, groups_of({}), logs) == PlanVerdict((), (("g", P),), ())
-
-
-def test_topics_that_no_member_reads_may_lose_their_offsets() -> None:
-    plan = plan_of({P: Change(commit(5), None)})
-    stable = groups_of({P: commit(5)}, GroupState.STABLE)
-    (group,) = stable.described.values()
-
-    def verdict(topics: tuple[str, ...] | None, plan: Plan = plan, **facts: Any) -> PlanVerdict:
-        members = tuple(member._replace(subscribed_topics=topics, **facts) for member in group.members)
-        return judge(plan, stable._replace(described={"g": group._replace(members=members)}), LOGS)
-
-    assert verdict(("payments",)).ready == plan.groups
-    soon = verdict(("payments",), target_assignment=(P,))
-    for unfit in (verdict(("orders",)), verdict(None), verdict(("payments",), PLAN), soon):
-        assert isinstance(unfit.troubles[0].failure, GroupIsActive)
 
 
 def test_who_reads_is_unknown_while_a_group_without_members_rebalances() -> None:

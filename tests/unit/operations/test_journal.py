@@ -14,7 +14,7 @@ from groupkeeper.client.admin.types import Batch, OffsetAndMetadata, TopicPartit
 from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost, Pair
 from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, default_path
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.operations.plans.recorder import Recorder, judged, without_secrets
 from groupkeeper.operations.selection import Names
 from groupkeeper.protocol.errors import RequestTimedOut, UnknownMemberId
@@ -34,19 +34,6 @@ PAIRS: dict[TopicPartition, Pair] = {
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "deep" / "journal.jsonl")
-
-
-def test_what_is_written_is_read(journal: Journal) -> None:
-    lost = Lost("g", "orders", 0, "UNKNOWN_MEMBER_ID", "no")
-    journal.begin(HEAD, [("g", PAIRS), ("h", {})])
-    journal.end(HEAD.id, 5, 2, ApplyResult.PARTLY, [lost])
-    recorded = journal.load(HEAD.id)
-    assert recorded is not None
-    assert (recorded.head, recorded.groups) == (HEAD, {"g": PAIRS, "h": {}})
-    assert (recorded.result, recorded.lost) == (ApplyResult.PARTLY, (lost,))
-    (summary,), broken = journal.summaries()
-    assert (summary.head, summary.group_count, summary.partition_count, summary.groups) == (HEAD, 2, 3, ("g", "h"))
-    assert broken == 0
 
 
 def test_each_line_tells_everything(journal: Journal) -> None:
@@ -153,31 +140,6 @@ def test_fields_of_later_versions_are_passed_over(journal: Journal) -> None:
     assert (recorded.groups, recorded.lost, recorded.broken) == ({"g": PAIRS}, (lost,), 0)
 
 
-def test_a_change_lasts_until_all_its_groups_have_an_outcome(journal: Journal) -> None:
-    found = []
-    for group_id, result in (("g", ApplyResult.APPLIED), ("h", ApplyResult.APPLIED), ("i", ApplyResult.REFUSED)):
-        journal.begin(HEAD, [(group_id, PAIRS)])
-        found.append(journal.summaries()[0][0].result)
-        journal.end(HEAD.id, 5, 1, result)
-        found.append(journal.summaries()[0][0].result)
-    unfinished = ApplyResult.UNFINISHED
-    assert found == [unfinished, ApplyResult.APPLIED, unfinished, ApplyResult.APPLIED, unfinished, ApplyResult.PARTLY]
-
-
-def test_what_was_undone_is_known(journal: Journal) -> None:
-    undo = HEAD._replace(id="undo", kind="undo", undoes=HEAD.id)
-    journal.begin(HEAD, [("g", PAIRS)])
-    journal.begin(undo, [("g", PAIRS)])
-    assert journal.summaries()[0][0].undone_by is None
-    journal.end("undo", 5, 1, ApplyResult.APPLIED)
-    assert journal.summaries()[0][0].undone_by == "undo"
-    for number, undoes in enumerate(("undo", "undo-0")):
-        journal.begin(undo._replace(id=f"undo-{number}", undoes=undoes), [("g", PAIRS)])
-        journal.end(f"undo-{number}", 5, 1, ApplyResult.APPLIED)
-        undone = [one.undone_by for one in journal.summaries()[0]]
-        assert undone == [[None, "undo-0", None], ["undo", None, "undo-1", None]][number]
-
-
 def test_changes_of_one_group(journal: Journal) -> None:
     journal.begin(HEAD, [("g", PAIRS), ("h", PAIRS)])
     journal.begin(HEAD._replace(id="other"), [("h", PAIRS)])
@@ -185,24 +147,6 @@ def test_changes_of_one_group(journal: Journal) -> None:
     assert len(journal.summaries(Names(["h"]))[0]) == 2
     assert len(journal.summaries(Names(["g*", "[h]"]))[0]) == 2
     assert journal.summaries(Names(["i"]))[0] == []
-
-
-@pytest.mark.parametrize("is_early", [False, True])
-def test_a_transaction_is_no_group(journal: Journal, is_early: bool) -> None:
-    """Early journals called the transaction a group."""
-    recorder = Recorder(journal, (), None)
-    plan = Plan(None, (GroupPlan("g", {PLACE: Change(None, None)}),), Kind.ABORT_TRANSACTION)
-    recorder.begin(plan, "")
-    text = journal.path.read_text()
-    assert ('"transaction":"g"' in text, '"group"' in text) == (True, False)
-    if is_early:
-        journal.path.write_text(text.replace('"transaction":', '"group":'))
-    (summary,), broken = journal.summaries()
-    assert (summary.head.subject, summary.names, summary.groups, broken) == (Subject.TRANSACTION, ("g",), (), 0)
-    assert journal.summaries(Names(["g"]))[0] == []
-    recorded = journal.load(recorder.id)
-    assert recorded is not None
-    assert (recorded.head.subject, list(recorded.groups)) == (Subject.TRANSACTION, ["g"])
 
 
 def _write(path: str, name: str, count: int) -> None:

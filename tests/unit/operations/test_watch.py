@@ -69,19 +69,6 @@ def test_a_rebalance() -> None:
     ]
 
 
-def test_a_migration() -> None:
-    before = group(GroupState.STABLE, member("a", T0))
-    after = group(GroupState.STABLE, member("a", T0, epoch=1, target=(T0,), upgraded=False), epoch=1, target=1)
-    assert told(before, after) == [
-        (None, What.TYPE, "Classic", "Consumer"),
-        (None, What.GROUP_EPOCH, None, 1),
-        (None, What.TARGET_EPOCH, None, 1),
-        ("a", What.MEMBER_EPOCH, None, 1),
-        ("a", What.UPGRADED, None, False),
-        ("a", What.TARGET_ASSIGNMENT, None, (T0,)),
-    ]
-
-
 def test_the_order_of_partitions_is_no_change() -> None:
     before, after = member("a", T0, T1, epoch=1), member("a", T1, T0, epoch=1)
     assert told(group(GroupState.STABLE, before, epoch=1), group(GroupState.STABLE, after, epoch=1)) == []

@@ -113,21 +113,6 @@ def page(group: GroupView) -> str:
     return Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
 
 
-def test_the_fleet() -> None:
-    down = snapshot(cluster="dr", at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
-    page = Page(fleet_page([fleet(), down, not_polled("lab")], NOW_MS))
-    assert (
-        "1 cluster cannot be reached: dr; not polled yet: lab; 3 of 5 groups need attention; the status of 1 is unknown"
-        in page.text
-    )
-    assert "no answer" in page.text
-    shown = [parse_qs(urlsplit(link).query)["group"] for link in page.links if link.startswith("/group?")]
-    assert shown == [["lossy"], ["later"], ["late"]]
-    assert (
-        Page(fleet_page([snapshot(view("calm", [row("t", 0, 100)]))], NOW_MS)).text.count("No group of 1 is known") == 1
-    )
-
-
 def test_a_search_has_what_is_old_apart() -> None:
     last = snapshot(view("late", [row("t", 0, 40)]), cluster="dr")
     down = snapshot(cluster="dr", at_ms=None)._replace(last=last)

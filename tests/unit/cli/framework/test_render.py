@@ -62,17 +62,6 @@ def test_one_long_text_does_not_widen_every_row() -> None:
     assert len(lines[2]) < 80
 
 
-def test_json_is_one_object_with_a_line_for_each_row() -> None:
-    text = written(JsonWriter(SHAPE, {"executed": False}), *PAGES)
-    document = json.loads(text)
-    assert list(document) == ["schema", "rows", "executed", "notes", "problems"]
-    assert (document["schema"], document["executed"], document["notes"]) == ("things/1", True, ["note"])
-    assert document["rows"] == [row("a", 5, ("t", 0), ("t", 1), ("u", 2)), row("longer", None), row("東京", 12345)]
-    assert document["problems"][0]["acl"] == {"operation": "DESCRIBE", "resource_type": "GROUP", "name": "g"}
-    assert sum(line.startswith('    {"group"') for line in text.splitlines()) == 3
-    assert json.loads(written(JsonWriter(SHAPE))) == {"schema": "things/1", "rows": [], "notes": [], "problems": []}
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", None])
 def test_json_stays_json_where_letters_are_lacking(encoding: str | None) -> None:
     page = Page([row("é東🙂", 1), row("\udc80", 1)])

@@ -5,24 +5,9 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.commands import parser as command_parser
 from groupkeeper.cli.pipeline import lake
-from groupkeeper.cli.pipeline.family import add_spark
 from groupkeeper.pipeline.errors import SourceError
-
-
-def test_settings_are_taken_as_spark_submit_takes_them() -> None:
-    parser = ArgumentParser()
-    add_spark(parser)
-    given = ["spark.executor.memory=4g", "spark.driver.extraJavaOptions=-Da=b -Dc=d", "spark.hadoop.fs.x="]
-    found = parser.parse_args([word for each in given for word in ("--conf", each)]).settings
-    assert dict(found) == {
-        "spark.executor.memory": "4g",
-        "spark.driver.extraJavaOptions": "-Da=b -Dc=d",
-        "spark.hadoop.fs.x": "",
-    }
-    assert parser.parse_args([]).settings == []
 
 
 def test_a_spark_without_the_lake_of_the_directory_is_told_which_tables_are_there(
