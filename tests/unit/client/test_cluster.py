@@ -65,20 +65,6 @@ async def test_all_refused_names_each_server() -> None:
     assert f"127.0.0.1:{ports[1]}: connection refused" in str(caught.value)
 
 
-async def test_a_broker_that_is_still_starting_is_waited_for() -> None:
-    broker = ScriptedBroker(handlers=LISTING)
-    await broker.start()
-    await broker.stop()
-    admin = fast_admin(broker.bootstrap_servers)
-    entering = asyncio.create_task(admin.__aenter__())
-    await asyncio.sleep(0.05)
-    await broker.start()
-    await entering
-    assert list((await admin.list_groups()).groups) == ["g"]
-    await admin.close()
-    await broker.stop()
-
-
 async def test_what_waiting_cannot_change_fails_at_once() -> None:
     with pytest.raises(UnresolvableName, match=r"no-such-host\.invalid:9092"):
         async with fast_admin("no-such-host.invalid:9092", default_api_timeout_ms="60000"):
@@ -133,29 +119,6 @@ async def test_one_connection_is_enough_for_a_small_call() -> None:
         assert [each.api for each in broker.seen] == ["ApiVersions", "Metadata", "ListGroups"]
 
 
-async def test_another_broker_is_asked_when_one_is_gone() -> None:
-    first, second = ScriptedBroker(1, handlers=LISTING), ScriptedBroker(2, handlers=LISTING)
-    async with admin_of(first, second) as admin:
-        await admin.list_groups()
-        second.peers = [second]
-        await first.stop()
-        assert (await admin.describe_topics()).done == {}
-        assert list((await admin.list_groups()).groups) == ["g"]
-        assert second.count("ListGroups") == 2
-
-
-async def test_a_broker_that_moved_is_followed() -> None:
-    async with (
-        ScriptedBroker(1, handlers=LISTING) as old,
-        ScriptedBroker(1, handlers=LISTING) as new,
-        fast_admin(old.bootstrap_servers) as admin,
-    ):
-        await admin.list_groups()
-        old.peers = [new]
-        await admin.list_groups()
-        assert new.count("ListGroups") == 1
-
-
 async def test_calls_under_way_follow_a_broker_that_moves() -> None:
     deleted = m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g")])
     bootstrap = ScriptedBroker(1, handlers=LISTING)
@@ -200,19 +163,6 @@ async def test_a_broker_may_answer_after_metadata_left_it_out() -> None:
         await admin.list_groups()
         described.set()
         assert (await describing).all()["g"].coordinator.id == 2
-
-
-async def test_old_connections_of_a_moved_broker_are_closed() -> None:
-    first = ScriptedBroker(1, handlers=LISTING)
-    old = ScriptedBroker(2, handlers=LISTING)
-    new = ScriptedBroker(2, handlers=LISTING)
-    async with new, admin_of(first, old) as admin:
-        await admin.list_groups()
-        first.peers = [first, new]
-        await admin.list_groups()
-        await admin.list_groups()
-        assert (old.count("ListGroups"), new.count("ListGroups")) == (1, 2)
-        await old.until_no_connection()
 
 
 async def test_arguments_win_over_properties() -> None:
@@ -291,17 +241,6 @@ async def test_the_oldest_metadata() -> None:
         cluster = await admin.describe_cluster()
         assert [node.port for node in cluster.nodes] == [broker.port]
         assert (cluster.cluster_id, cluster.controller) == (None, None)
-
-
-async def test_metadata_without_brokers_keeps_those_known() -> None:
-    def metadata(message: RootMessage, version: int) -> RootMessage:
-        return m.MetadataResponse(brokers=[m.MetadataResponseBroker(0, broker.host, broker.port)])
-
-    async with ScriptedBroker(handlers=LISTING) as broker:
-        broker.handlers["Metadata"] = in_turn(metadata, m.MetadataResponse())
-        async with fast_admin(broker.bootstrap_servers) as admin:
-            await admin.list_groups()
-            assert list((await admin.list_groups()).groups) == ["g"]
 
 
 def test_failures_are_two_families() -> None:

@@ -48,22 +48,6 @@ async def connected(handler: Handler, **settings: int) -> AsyncIterator[tuple[Sc
         await connection.wait_closed()
 
 
-async def test_pipelined_requests_get_their_own_answers() -> None:
-    gates = {"a": asyncio.Event(), "b": asyncio.Event()}
-
-    async def handle(message: m.ListGroupsRequest, version: int) -> RootMessage:
-        await gates[message.states_filter[0]].wait()
-        return listing(message.states_filter[0])
-
-    async with connected(handle) as (_, connection):
-        first = asyncio.create_task(connection.ask(m.ListGroupsRequest(["a"]), 4, m.ListGroupsResponse, 5))
-        second = asyncio.create_task(connection.ask(m.ListGroupsRequest(["b"]), 4, m.ListGroupsResponse, 5))
-        gates["b"].set()
-        gates["a"].set()
-        assert (await first).groups[0].group_id == "a"
-        assert (await second).groups[0].group_id == "b"
-
-
 async def test_a_large_answer_in_many_pieces() -> None:
     group_ids = [f"group-{index:0200}" for index in range(5000)]
     async with connected(lambda *_: listing(*group_ids)) as (_, connection):

@@ -44,19 +44,6 @@ async def test_groups_go_to_their_coordinators_in_batches() -> None:
     assert [len(message.groups_names) for _, message in second.asked("DeleteGroups")] == [100, 25]  # type: ignore[attr-defined]
 
 
-async def test_each_failure_stays_with_its_group() -> None:
-    # GD-05
-    async with scripted({"DeleteGroups": deletion(a=24, b=30, c=68, d=69)}) as (_, admin):
-        batch = await admin.delete_consumer_groups(["a", "b", "c", "d", "e"])
-    assert batch.done == {"e": None}
-    assert batch.failed == {
-        "a": errors.InvalidGroupId(),
-        "b": errors.GroupAuthorizationFailed(),
-        "c": errors.NonEmptyGroup(),
-        "d": errors.GroupIdNotFound(),
-    }
-
-
 async def test_a_loading_coordinator_is_asked_again_in_place() -> None:
     # K88-43, K496-44, GD-05
     async with scripted({"DeleteGroups": in_turn(deletion(a=14), deletion(a=14), deletion())}) as (broker, admin):

@@ -248,19 +248,6 @@ async def test_refusals_carry_the_servers_message() -> None:
     }
 
 
-@pytest.mark.parametrize(("code", "lookups"), [(14, 1), (15, 2), (16, 2)])
-async def test_descriptions_are_retried(code: int, lookups: int) -> None:
-    # K1099-96
-    handlers = {
-        "ConsumerGroupDescribe": in_turn(
-            described(modern.DescribedGroup(code, None, "g")), described(consumer_group("g"))
-        )
-    }
-    async with scripted(handlers) as (broker, admin):
-        assert list((await admin.describe_consumer_groups(["g"])).all()) == ["g"]
-        assert broker.count("FindCoordinator") == lookups
-
-
 async def test_a_retriable_error_of_the_fallback() -> None:
     handlers = {
         "ConsumerGroupDescribe": described(),

@@ -106,17 +106,6 @@ async def test_unknown_groups_have_no_offsets() -> None:
     assert batch.failed == {"secret": errors.GroupAuthorizationFailed()}
 
 
-async def test_hundreds_of_groups_in_a_request() -> None:
-    # K88-45, KIP-709
-    store = {f"g{index}": {A0: index} for index in range(1000)}
-    async with scripted({"OffsetFetch": fetching(store)}) as (broker, admin):
-        batch = await admin.list_consumer_group_offsets(dict.fromkeys(store))
-        assert list(batch.all()) == list(store)
-        assert all(batch.done[group].done[A0] == OffsetAndMetadata(offsets[A0], 7) for group, offsets in store.items())
-        assert broker.count("OffsetFetch") == 3
-        assert broker.count("FindCoordinator") == 1
-
-
 @pytest.mark.parametrize("highest", [2, 5, 6, 7])
 async def test_one_request_a_group_on_old_brokers(highest: int) -> None:
     # K88-45, K88-73, K88-74, E2E-06
@@ -171,19 +160,6 @@ async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bo
         [(_, message)] = broker.asked("OffsetFetch")
         assert isinstance(message, m.OffsetFetchRequest)
         assert message.require_stable is is_sent
-
-
-@pytest.mark.parametrize("code", [14, 15, 16])
-@pytest.mark.parametrize("highest", [1, 7, 9])
-async def test_coordinator_errors_are_retried(code: int, highest: int) -> None:
-    # K88-43
-    handler = in_turn(fetching(STORE, code_by_group={"g": code}), fetching(STORE))
-    async with scripted({"OffsetFetch": handler}, ranges={"OffsetFetch": (1, highest)}) as (broker, admin):
-        batch = await admin.list_consumer_group_offsets({"g": [A0]})
-        offset = batch.all()["g"].done[A0]
-        assert offset is not None
-        assert offset.offset == 10
-        assert broker.count("FindCoordinator") == (1 if code == 14 else 2)
 
 
 @pytest.mark.parametrize(("code", "failure"), [(25, errors.UnknownMemberId()), (113, errors.StaleMemberEpoch())])

@@ -1,12 +1,11 @@
 """Share groups: description, offsets, what is retried, and brokers that don't have them."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, admin_of, in_turn, newest, scripted
+from tests.unit.client.scripted_broker import Handler, in_turn, newest, scripted
 
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, MissingResult
-from groupkeeper.client.errors import UnsupportedVersion as NotSupported
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as alter
@@ -57,29 +56,6 @@ async def test_descriptions() -> None:
         ShareMemberDescription("m1", "one", "/127.0.0.2", 6, (), None, ("a",)),
     )
     assert batch.failed == {"x": errors.GroupIdNotFound("Group x not found.")}
-
-
-async def test_each_coordinator_is_asked_once_and_moves_are_followed() -> None:
-    # K1099-96, GS-21: 14 is waited for, 16 is looked up again.
-    first = in_turn(
-        described.ShareGroupDescribeResponse(
-            groups=[described.DescribedGroup(14, None, "loading"), described.DescribedGroup(16, None, "moved")]
-        ),
-        describing(described.DescribedGroup(0, None, "loading", "Empty", 1, 1)),
-    )
-    second = describing(
-        described.DescribedGroup(0, None, "moved", "Empty", 2, 2),
-        described.DescribedGroup(0, None, "two", "Empty", 3, 3),
-    )
-    one = ScriptedBroker(1, handlers={"ShareGroupDescribe": first})
-    two = ScriptedBroker(2, handlers={"ShareGroupDescribe": second})
-    one.coordinator_by_group["two"] = 2
-    async with admin_of(one, two) as admin:
-        (await admin.find_coordinators(["loading", "moved", "two"])).all()
-        one.coordinator_by_group["moved"] = 2
-        groups = (await admin.describe_share_groups(["loading", "moved", "two"])).all()
-        assert [group.coordinator.id for group in groups.values()] == [1, 2, 2]
-        assert one.count("ShareGroupDescribe") == 2
 
 
 def partition(
@@ -216,17 +192,3 @@ async def test_delete_groups() -> None:
         failure = (await admin.delete_share_groups(["g"], timeout_ms=50)).failed["g"]
     assert isinstance(failure, CallTimedOut)
     assert str(failure).startswith("deleteShareGroups timed out")
-
-
-async def test_brokers_without_share_groups() -> None:
-    names = ("ShareGroupDescribe", "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets")
-    async with scripted(ranges=dict.fromkeys(names)) as (_, admin):
-        failure = (await admin.describe_share_groups(["g"])).failed["g"]
-        assert isinstance(failure, NotSupported)
-        assert str(failure) == "The node does not support SHARE_GROUP_DESCRIBE"
-        offsets = await admin.list_share_group_offsets({"g": None})
-        assert str(offsets.failed["g"]) == "The node does not support DESCRIBE_SHARE_GROUP_OFFSETS"
-        with pytest.raises(NotSupported, match="ALTER_SHARE_GROUP_OFFSETS"):
-            await admin.alter_share_group_offsets("g", {A0: 1})
-        with pytest.raises(NotSupported, match="DELETE_SHARE_GROUP_OFFSETS"):
-            await admin.delete_share_group_offsets("g", ["a"])
