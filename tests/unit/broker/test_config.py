@@ -3,7 +3,7 @@ from math import inf
 import pytest
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
+from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, listeners_of
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig, OffsetReset
 from groupkeeper.broker.settings.group_settings import BOUNDED
@@ -145,25 +145,6 @@ class TestListeners:
             advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, Endpoint(3, "", 0))
 
     @pytest.mark.parametrize(
-        ("given", "listeners", "advertised"),
-        [
-            ({}, "PLAINTEXT://127.0.0.1:7", None),
-            ({"listeners": "CONTROLLER://h:1"}, "PLAINTEXT://127.0.0.1:7", None),
-            ({"listeners": "CONTROLLER://h:1,A://[::1]:2,B://h:3"}, "A://[::1]:7", None),
-            (
-                {"listeners": "A://:2,B://h:3", "advertised.listeners": "B://other:3,a://outside:2"},
-                "A://:7",
-                "A://outside:7",
-            ),
-        ],
-    )
-    def test_a_port_of_its_own(self, given: dict[str, str], listeners: str, advertised: str | None) -> None:
-        changed = given_port({**given, "num.partitions": "3"}, 7)
-        assert changed.pop("listeners") == listeners
-        assert changed.pop("advertised.listeners", None) == advertised
-        assert changed == {"num.partitions": "3"}
-
-    @pytest.mark.parametrize(
         ("given", "message"),
         [
             ({"listeners": "nonsense"}, "Unable to parse nonsense"),
@@ -191,18 +172,6 @@ class TestTopicConfig:
         assert own.cleanup_policy == ("compact", "delete")
         assert own.retention_ms == -1
         assert own.overrides == {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
-
-    @pytest.mark.parametrize(
-        ("overrides", "message"),
-        [
-            ({"nonsense": "1"}, "Unknown topic config name: nonsense"),
-            ({"retention.ms": "-2"}, "retention.ms: Value must be at least -1"),
-            ({"cleanup.policy": "shred"}, "cleanup.policy: String must be one of"),
-        ],
-    )
-    def test_refusals(self, overrides: dict[str, str], message: str) -> None:
-        with pytest.raises(InvalidSetting, match=message):
-            TopicConfig(overrides, config())
 
 
 @pytest.mark.parametrize(

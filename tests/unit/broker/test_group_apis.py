@@ -1,6 +1,5 @@
 """The group APIs: what lies between the wire and the coordinator."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -78,17 +77,6 @@ class TestMembership:
         assert answer.protocol_name == "range"
         assert answer.protocol_type == ("consumer" if version >= 7 else None)
         assert [member.member_id for member in answer.members] == [answer.member_id]
-
-    async def test_caller_that_goes_away_is_forgotten(self, peer: Peer) -> None:
-        await peer.stable_member()
-        request = peer.join_request(instance_id="another")
-        waiting = asyncio.create_task(peer.ask(request, 9))
-        await asyncio.sleep(0)
-        shard = peer.broker.groups.shard_of("g")
-        assert shard.parked_count == 1
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        assert shard.parked_count == 0
 
 
 class TestOffsetFetch:

@@ -14,7 +14,7 @@ from groupkeeper.coordinator.kernel.result import Meter
 from groupkeeper.protocol import OFFSETS_TOPIC, errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
+from groupkeeper.protocol.offsets_topic import Entry, encode_record
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -44,21 +44,6 @@ async def test_all_coordinators_see_new_topics_when_one_starts_again_before_the_
     await wait_until_loaded(peer.broker)
     await peer.commit({T0: 6})
     assert ["u" in shard.coordinator.state.topics.topics for shard in groups.shards] == [True] * 4
-
-
-async def test_records_of_one_operation_are_one_batch(peer: Peer) -> None:  # GR-09, GR-01
-    await peer.commit({T0: 5, T1: 6})
-    shard_log = peer.broker.topics.partition(OFFSETS_TOPIC, 3)
-    assert peer.broker.groups.shard_of("g") is peer.broker.groups.shards[3]
-    assert shard_log is not None
-    ((header, records),) = shard_log.records()
-    assert header.record_count == 2
-    decoded = [decode_record(record.key or b"", record.value) for record in records]
-    assert [entry.key for entry in decoded if isinstance(entry, Entry)] == [
-        m.OffsetCommitKey("g", "t", 0),
-        m.OffsetCommitKey("g", "t", 1),
-    ]
-    assert [record.value[:2] for record in records if record.value] == [b"\0\4"] * 2
 
 
 async def test_loading_partition_answers_so(peer: Peer) -> None:  # GP-03, GC-18, K518-14
@@ -127,32 +112,6 @@ async def test_records_larger_than_allowed(tmp_path: Path) -> None:  # GW-08
 async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-76
     await peer.commit({T0: 5})
     peer.broker.topics.delete("t")
-    assert await peer.fetch() == {}
-
-
-async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp_path: Path) -> None:  # GO-76
-    async with new_broker(tmp_path) as broker:
-        topic = broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        await Peer(broker).commit({T0: 5})
-        log = broker.groups.shard_of("g").log
-        shard, again = (GroupShard(log, broker.groups.settings, broker.now_ms, GroupMeters()) for _ in range(2))
-        shard.remove_topics({"t": topic.topic_id})
-        for one in (shard, again):
-            await one.load()
-            assert not one.coordinator.state.offsets.of_group("g")
-            one.unload()
-
-
-async def test_deleted_offsets_topic_ends_its_coordinators(peer: Peer) -> None:  # GP-05, GC-28
-    await peer.stable_member()
-    waiting = asyncio.create_task(peer.ask(peer.join_request(instance_id="b"), 9))
-    await asyncio.sleep(0)
-    assert peer.broker.groups.shard_of("g").parked_count == 1
-    peer.broker.topics.delete(OFFSETS_TOPIC)
-    assert (await waiting).error_code == errors.NotCoordinator.code
-    assert await heartbeat(peer, "m") == errors.NotCoordinator.code
-    peer.broker.groups.ensure_topic()
     assert await peer.fetch() == {}
 
 

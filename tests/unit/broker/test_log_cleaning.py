@@ -190,17 +190,6 @@ class TestCompaction:
         assert latest(log) == before
         assert len(records(log)) < 20
 
-    def test_small_segments_become_one(self, log: PartitionLog, files: OpenFiles, tmp_path: Path) -> None:
-        for number in range(10):
-            put(log, (b"k%d" % number, b""))
-            log.roll()
-        compact(log, files)
-        assert [segment.base_offset for segment in log.segments] == [0, 10]
-        names = {path.name for path in (tmp_path / "t-0").iterdir() if path.suffix == ".log"}
-        assert names == {file_name(0), file_name(10)}
-        assert all(path.endswith(".deleted") for path in log.take_retired())
-        assert log.take_retired() == []
-
     def test_random_logs(self, open_log: OpenLog, files: OpenFiles, tmp_path: Path) -> None:
         # GR-06
         for seed in range(40):

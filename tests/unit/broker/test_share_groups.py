@@ -11,14 +11,10 @@ from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.coordination.group_shard import GroupShard
-from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.shares.state_host import coordinator_key
-from groupkeeper.broker.shares.state_shard import ShareStateShard
 from groupkeeper.coordinator.kernel.result import Work
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.work import ShareErrors
-from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import SHARE_STATE_TOPIC
 from groupkeeper.protocol import messages as m
@@ -27,7 +23,6 @@ from groupkeeper.protocol.messages import (
     alter_share_group_offsets_request,
     delete_share_group_offsets_request,
     describe_share_group_offsets_request,
-    initialize_share_group_state_request,
     read_share_group_state_summary_request,
 )
 from groupkeeper.protocol.primitives import Message
@@ -103,19 +98,6 @@ async def describe(
 # --- membership and what follows from it
 
 
-async def test_a_member_gets_what_is_initialized(peer: Peer) -> None:  # GS-05, GS-08
-    first = await beat(peer, 0, ["t"])
-    assert first.assignment is not None
-    assert first.assignment.topic_partitions == []
-    await until_initialized(peer)
-    second = await beat(peer, first.member_epoch)
-    assert second.assignment is not None
-    (topic,) = second.assignment.topic_partitions
-    assert list(topic.partitions) == [0, 1]
-    assert peer.broker.topics.get(SHARE_STATE_TOPIC) is not None
-    assert await describe(peer) == {("t", 0): (-1, -1, 0), ("t", 1): (-1, -1, 0)}
-
-
 async def test_topics_that_are_deleted(peer: Peer) -> None:  # GS-20
     await settled_member(peer)
     topic = topic_of(peer.broker, "t")
@@ -128,34 +110,6 @@ async def test_topics_that_are_deleted(peer: Peer) -> None:  # GS-20
     )
     response = await peer.ask(request, 1)
     assert response.results[0].partitions[0].error_code == 3
-
-
-async def test_topics_that_are_deleted_while_their_share_state_is_loaded(peer: Peer) -> None:  # GS-20
-    await settled_member(peer)
-    states = peer.broker.share_states
-    topic, state_topic = peer.broker.topics.get("t"), peer.broker.topics.get(SHARE_STATE_TOPIC)
-    assert topic is not None
-    assert state_topic is not None
-    logs = [log for log in state_topic.partitions if log.log_end_offset]
-    assert logs
-    settings = ShareStateSettings()
-    for log in logs:
-        first, again = (ShareStateShard(log, settings, peer.broker.now_ms, 0, states.meters) for _ in range(2))
-        first.remove_topics({"t": topic.topic_id})
-        before = log.log_end_offset
-        await first.load()
-        assert log.log_end_offset > before
-        await again.load()
-        assert not first.coordinator.states
-        assert not again.coordinator.states
-    log = peer.broker.groups.shard_of("g").log
-    one = GroupShard(log, peer.broker.groups.settings, peer.broker.now_ms, GroupMeters())
-    one.remove_topics({"t": topic.topic_id})
-    await one.load()
-    group = one.coordinator.state.groups["g"]
-    assert isinstance(group, ShareGroup)
-    assert group.has.initialized == {}
-    one.unload()
 
 
 async def test_redundant_records_are_dropped(tmp_path: Path) -> None:  # GS-14
@@ -326,36 +280,6 @@ async def test_without_the_feature(tmp_path: Path) -> None:  # K1099-23
         assert described.groups[0].error_code == 35
 
 
-@pytest.mark.parametrize(
-    ("refused", "codes"),
-    [
-        ((Operation.READ, ResourceType.GROUP, "g"), {"beat": 30, "alter": 30}),
-        ((Operation.DESCRIBE, ResourceType.TOPIC, "t"), {"beat": 29}),
-        ((Operation.DELETE, ResourceType.GROUP, "g"), {"delete": 30}),
-        ((Operation.DESCRIBE, ResourceType.GROUP, "g"), {"describe": 30}),
-        ((Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster"), {"initialize": 31}),
-    ],
-)
-async def test_who_may_what(
-    peer: Peer, refused: tuple[Operation, ResourceType, str], codes: dict[str, int]
-) -> None:  # GA-02, GS-09
-    peer.broker.authorizer = Denies(refused)
-    module = initialize_share_group_state_request
-    request = module.InitializeShareGroupStateRequest(
-        "g", [module.InitializeStateData(bytes(16), [module.PartitionData(0, 1, 0)])]
-    )
-    initialized = await peer.ask(request, 0)
-    described = await peer.ask(m.ShareGroupDescribeRequest(["g"]), 1)
-    answers = {
-        "beat": (await beat(peer, 0, ["t"])).error_code,
-        "alter": (await alter(peer, {0: 1})).error_code,
-        "delete": (await delete_offsets(peer, "t")).error_code,
-        "describe": described.groups[0].error_code,
-        "initialize": initialized.results[0].partitions[0].error_code,
-    }
-    assert {name: code for name, code in answers.items() if code in (29, 30, 31)} == codes
-
-
 async def test_topics_that_may_not_be_seen(peer: Peer) -> None:  # K1099-21, GA-03
     await settled_member(peer)
     await beat(peer, -1)
@@ -366,18 +290,6 @@ async def test_topics_that_may_not_be_seen(peer: Peer) -> None:  # K1099-21, GA-
     assert [one.error_code for one in (await delete_offsets(peer, "t")).responses] == [29]
     assert await describe(peer) == {}
     assert (await describe(peer, {"t": [0]}))["t", 0][2] == 29
-
-
-async def test_a_described_group_with_hidden_topics(peer: Peer) -> None:  # K1099-21, K1099-22
-    await settled_member(peer)
-    request = m.ShareGroupDescribeRequest(["g"], True)
-    (group,) = (await peer.ask(request, 1)).groups
-    assert group.group_state == "Stable"
-    assert group.authorized_operations > 0
-    assert group.members[0].assignment.topic_partitions[0].topic_name == "t"
-    peer.broker.authorizer = Denies((Operation.DESCRIBE, ResourceType.TOPIC, "t"))
-    (group,) = (await peer.ask(request, 1)).groups
-    assert (group.error_code, group.members) == (29, [])
 
 
 @pytest.mark.parametrize("member_id", ["", "x" * 37])

@@ -57,18 +57,6 @@ def test_the_checksum_still_holds_and_the_leader_epoch_is_set(open_log: OpenLog)
     assert [record.offset for record in read_records(found)] == [1, 2]  # verifies the checksum
 
 
-def test_a_batch_that_knows_its_place_is_stored_as_it_is(open_log: OpenLog, tmp_path: Path) -> None:
-    log = open_log()
-    log.append(batch(3), 0)
-    records = [Record(b"k", b"v", timestamp=1000)]
-    for base_offset in (3, 3, 0):  # the second one is mistaken, the third one doesn't know
-        made = write_batch(records, base_offset=base_offset, partition_leader_epoch=0)
-        expected = write_batch(records, base_offset=log.log_end_offset, partition_leader_epoch=0)
-        assert log.append(made, 0) == log.log_end_offset - 1
-        assert (tmp_path / LOG_FILE).read_bytes().endswith(expected)
-    assert offsets(log) == [0, 1, 2, 3, 4, 5]
-
-
 def test_apaches_layout_on_disk(open_log: OpenLog, tmp_path: Path) -> None:
     log = open_log()
     assert not (tmp_path / "t-0").exists()  # nothing before the first append
@@ -110,16 +98,6 @@ class TestReading:
 
 
 class TestTimestamps:
-    def test_the_first_record_since(self, open_log: OpenLog) -> None:
-        log = open_log()
-        for start in range(0, 1000, 10):
-            log.append(batch(10, timestamp=start * 2, size=50), 0)
-        for wanted in (0, 1, 19, 20, 777, 1980):
-            stamps = [20 * (offset // 10) + offset % 10 for offset in range(1000)]
-            first = next(offset for offset, stamp in enumerate(stamps) if stamp >= wanted)
-            assert asyncio.run(log.offset_for_timestamp(wanted, LongReads())) == (stamps[first], first)
-        assert asyncio.run(log.offset_for_timestamp(2000, LongReads())) is None
-
     def test_out_of_order_timestamps(self, open_log: OpenLog) -> None:
         log = open_log()
         for stamp in (50, 10, 70, 30, 60):
@@ -206,19 +184,6 @@ class TestRecovery:
             assert (tmp_path / LOG_FILE).stat().st_size == whole
             assert again.append(batch(), 0) == 3
             assert offsets(again) == [0, 1, 2, 3]
-
-    def test_a_last_batch_with_a_wrong_byte_is_cut_off(self, open_log: OpenLog, tmp_path: Path) -> None:
-        log = open_log()
-        log.append(batch(3), 0)
-        whole = log.size
-        log.append(batch(2), 0)
-        content = (tmp_path / LOG_FILE).read_bytes()
-        for at in range(whole, len(content)):
-            # Offset and leader epoch aren't covered by the checksum: only an impossible offset is found.
-            if whole <= at < whole + 8 or whole + 12 <= at < whole + 16:
-                continue
-            (tmp_path / LOG_FILE).write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
-            assert open_log().log_end_offset == 3, at
 
     def test_a_log_that_ends_before_its_start_begins_there(self, open_log: OpenLog, files: OpenFiles) -> None:
         """Records were deleted, which was noted; then the power failed, and took those behind them."""
@@ -313,22 +278,6 @@ def test_a_file_that_cannot_be_read_is_a_storage_error(open_log: OpenLog, monkey
     monkeypatch.setattr("os.pread", fail)
     with pytest.raises(errors.KafkaStorageError, match=r"cannot read .*Too many open files"):
         log.read(0, 1 << 20)
-
-
-async def test_waiting_for_an_append(open_log: OpenLog) -> None:
-    import asyncio
-
-    log = open_log()
-    waiting = asyncio.ensure_future(log.wait_for_append(0))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    log.append(batch(), 0)
-    await asyncio.wait_for(waiting, 5)
-    deleted = asyncio.ensure_future(log.wait_for_append(1))
-    await asyncio.sleep(0)
-    log.close("the topic was deleted")
-    with pytest.raises(errors.KafkaStorageError):
-        await asyncio.wait_for(deleted, 5)
 
 
 def test_many_partitions_share_few_files(open_log: OpenLog, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

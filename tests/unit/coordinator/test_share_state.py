@@ -193,17 +193,6 @@ def test_a_cold_share_partition_gets_a_snapshot() -> None:  # GS-14
 # --- GS-13, GS-20
 
 
-def test_deleting() -> None:  # GS-13
-    store = Store()
-    store.initialize(state_epoch=5, start_offset=4)
-    store.read(leader_epoch=9)
-    store.delete()
-    assert store.summary().start_offset == -1
-    store.initialize(state_epoch=1, start_offset=0)
-    assert store.state.snapshot_epoch == 0
-    assert store.read(leader_epoch=1).start_offset == 0
-
-
 def test_topics_that_are_deleted() -> None:  # GS-20
     store = Store()
     store.initialize()
