@@ -166,7 +166,7 @@ class ConsumerGroups(GroupTool):
 
     async def reset_offsets(self) -> None:
         """--reset-offsets: the groups one after the other; a failure doesn't undo those done before."""
-        from groupkeeper.cli.dropin.consumer_groups_reset import GroupReset
+        from groupkeeper.cli.dropin.group_resets import GroupReset
 
         group_ids = await self.group_ids()
         described = await self.describe_groups(group_ids)

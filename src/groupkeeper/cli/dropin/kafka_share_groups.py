@@ -112,7 +112,7 @@ class ShareGroups(GroupTool):
 
     async def reset_offsets(self) -> None:
         """--reset-offsets."""
-        from groupkeeper.cli.dropin.share_groups_reset import ShareReset
+        from groupkeeper.cli.dropin.group_resets import ShareReset
 
         group_id = self.options.text("group") or ""
         described = await self._describe([group_id])

@@ -18,7 +18,7 @@ from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.streams_types import StreamsGroupDescription
-from groupkeeper.client.admin.types import Batch, GroupState, GroupType, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Batch, GroupState, GroupType, TopicPartition
 from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.reset import INACTIVE
@@ -26,7 +26,7 @@ from groupkeeper.operations.streams_groups import StreamsProgress, read_by_tasks
 from groupkeeper.protocol.errors import GroupIdNotFound, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
-    from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
+    from groupkeeper.cli.dropin.group_resets import NewOffsets, StreamsReset
 
 TOPICS_TO_DELETE = ("delete-all-internal-topics", "delete-internal-topic")
 
@@ -69,27 +69,23 @@ class StreamsGroups(GroupTool):
     @cached_property
     def reset(self) -> StreamsReset:
         """Resets offsets and deletes topics, journalled."""
-        from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
+        from groupkeeper.cli.dropin.group_resets import StreamsReset
 
         return StreamsReset(self.admin, self.options, self.values, self.recorder)
 
     async def reset_offsets(self) -> None:
         """--reset-offsets: the groups one after the other; a failure doesn't undo those done before."""
-        from groupkeeper.cli.dropin.streams_groups_reset import in_hash_order
-
         group_ids = await self.group_ids()
         described = await self._describe(group_ids)
-        plans: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+        plans: dict[str, NewOffsets] = {}
         for group_id in java.group_order(group_ids):
             plans[group_id] = await self._reset(group_id, described)
         if self.options.has("export"):
-            say(self.reset.csv(in_hash_order(plans)))
+            say(self.reset.csv(_as_printed(plans)))
         else:
-            say(streams_groups_text.new_offsets(in_hash_order(plans)))
+            say(streams_groups_text.new_offsets(_as_printed(plans)))
 
-    async def _reset(
-        self, group_id: str, described: Batch[str, StreamsGroupDescription]
-    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    async def _reset(self, group_id: str, described: Batch[str, StreamsGroupDescription]) -> NewOffsets:
         if isinstance(described.failed.get(group_id), GroupIdNotFound):
             return await self.reset.reset(group_id)
         with failing(java.wrapped):
@@ -104,7 +100,7 @@ class StreamsGroups(GroupTool):
 
     async def delete(self) -> None:
         """--delete: groups that aren't streams groups, or aren't empty, are not even tried."""
-        from groupkeeper.cli.dropin.streams_groups_reset import internal_topics
+        from groupkeeper.cli.dropin.group_resets import internal_topics
         from groupkeeper.operations.delete import delete_any_groups
 
         absent = "does not exist or is not a streams group"
@@ -192,7 +188,7 @@ class StreamsGroups(GroupTool):
 
     async def _refuse_unread(self, partitions: Sequence[TopicPartition], progress: StreamsProgress) -> None:
         """Raises for a missing partition, with its name: topics may differ in size, and the official tool times out."""
-        from groupkeeper.cli.dropin.consumer_groups_reset import refuse_unlistable
+        from groupkeeper.cli.dropin.group_resets import refuse_unlistable
 
         await refuse_unlistable(self.admin, partitions, java.described)
         with failing(java.described):
@@ -200,3 +196,11 @@ class StreamsGroups(GroupTool):
                 if isinstance(progress.begins.failed.get(partition), UnknownTopicOrPartition):
                     raise UnknownTopicOrPartition(f"Partition {partition} does not exist")
                 progress.begins.result(partition)
+
+
+def _as_printed(plans: Mapping[str, NewOffsets]) -> dict[str, NewOffsets]:
+    """New offsets in the official tool's order."""
+    return {
+        group_id: {tp: plans[group_id][tp] for tp in java.partition_order(plans[group_id])}
+        for group_id in java.text_order(plans)
+    }

@@ -1,9 +1,10 @@
-"""--reset-offsets of kafka-consumer-groups, one group at a time, with the official tool's warnings and refusals, and
-what the resets of the other types share with it.
+"""--reset-offsets of the tools for groups, one group at a time, with the official tools' warnings and refusals, and the
+internal topics that kafka-streams-groups deletes with a reset or a group.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,11 +16,20 @@ from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    OffsetAndMetadata,
+    SharePartitionOffset,
+    TopicPartition,
+)
+from groupkeeper.client.batch import or_failed
+from groupkeeper.client.errors import ClientError
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
-from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind
-from groupkeeper.operations.plans.recorder import Recorder
+from groupkeeper.operations.plans.model import GroupPlan, Kind, Note, NoteKind
+from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
 from groupkeeper.operations.plans.reset import (
     Scenario,
     ToCurrent,
@@ -35,9 +45,14 @@ from groupkeeper.operations.plans.reset import (
     refuse_unusable,
     resolve,
 )
+from groupkeeper.operations.streams_groups import topics_of
 from groupkeeper.operations.times import BadDatetime, BadDuration, parse_datetime, parse_duration
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 
 SCENARIOS = (
     "to-offset",
@@ -49,6 +64,22 @@ SCENARIOS = (
     "to-current",
     "from-file",
 )
+
+UNKNOWN_START = (
+    'Cannot invoke "org.apache.kafka.clients.admin.SharePartitionOffsetInfo.startOffset()" because the return value of '
+    '"java.util.Map.get(Object)" is null'
+)
+"""The official tool's failure for a partition of the group that has no start offset yet."""
+
+INTERNAL = re.compile(
+    r".*(?:-changelog|-repartition|-subscription-registration-topic|-subscription-response-topic"
+    r"|.-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d+-topic)",
+    re.ASCII | re.DOTALL,
+)
+"""Names that Kafka Streams gives to internal topics."""
+
+NO_TOPICS = 'Cannot invoke "java.util.List.isEmpty()" because "internalTopics" is null'
+"""The official tool's failure when --delete-all-internal-topics finds none; the offsets are reset by then."""
 
 NewOffsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -278,3 +309,163 @@ def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:
     """The failure of a reset if the coordinator refuses some partitions."""
     names = ", ".join(map(str, java.partition_order(partitions)))
     return ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")
+
+
+class ShareReset(GroupReset):
+    """Resets the start offsets of share groups, with an Admin that has them as commits. Raises ExecutionFailure,
+    UsageProblem and what operations refuse.
+    """
+
+    async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
+        """The partitions that --topic names, otherwise the group's, with --from-file too."""
+        if self.options.has("topic"):
+            partitions = await named_partitions(self.admin, self.options)
+        else:
+            partitions = list(await self._starts(group_id))
+        await check_partitions(self.admin, partitions)
+        return partitions
+
+    async def _starts(self, group_id: str) -> Mapping[TopicPartition, SharePartitionOffset | None]:
+        with failing(java.message):
+            listed = await self.admin.list_share_group_offsets({group_id: None})
+            return listed.result(group_id).done
+
+    async def scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
+        """The scenario that the options select."""
+        if self.options.has("to-current"):
+            starts = await self._starts(group_id)
+            if any(starts.get(partition, partition) is None for partition in partitions):
+                raise ExecutionFailure(UNKNOWN_START)
+        return await super().scenario(group_id, partitions)
+
+    async def _commit(self, plan: GroupPlan) -> None:
+        """Sets start offsets. A refusal of the whole group is shown for each partition, so only if there is one."""
+        if not plan.changes:
+            return
+        cluster_id = None
+        if self.recorder is not None:
+            cluster_id = await known_cluster_id(self.admin)
+        outcome = await commit(self.admin, single(plan, cluster_id, Kind.SHARE_RESET), self.recorder)
+        refusal = outcome.failed.get(plan.group_id)
+        failed: dict[TopicPartition, Failure]
+        if refusal is None:
+            failed = outcome.done[plan.group_id].failed
+        elif isinstance(refusal, KafkaError):
+            failed = dict.fromkeys(plan.changes, refusal)
+        else:
+            raise ExecutionFailure(java.message(refusal))
+        if failed:
+            in_order = [tp for tp in java.partition_order(plan.changes) if tp in failed]
+            reason = f"{java.message(failed[in_order[0]])} " if release().bare_questions else ""
+            raise ExecutionFailure(f"{reason}{not_altered(in_order)}")
+
+
+class StreamsReset(GroupReset):
+    """Resets the offsets of streams groups. Raises ExecutionFailure, UsageProblem and what operations refuse."""
+
+    async def described(self, group_id: str) -> StreamsGroupDescription:
+        """The current description of the group. Raises ExecutionFailure."""
+        with failing(java.wrapped):
+            described = await self.admin.describe_streams_groups([group_id])
+            return described.result(group_id)
+
+    async def input_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets in its source topics, except topics for repartitioning."""
+        group = await self.described(group_id)
+        return await self._committed_in(
+            group_id, {topic for part in group.subtopologies for topic in part.source_topics}
+        )
+
+    async def committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets in the topics that its tasks read."""
+        group = await self.described(group_id)
+        return await self._committed_in(group_id, {topic for some in topics_of(group).values() for topic in some})
+
+    async def _committed_in(self, group_id: str, topics: Collection[str]) -> dict[TopicPartition, OffsetAndMetadata]:
+        with failing(java.wrapped):
+            offsets = await committed_offsets(self.admin, group_id)
+        return {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
+
+    async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
+        """The partitions to reset; none if one of them has no committed offset."""
+        if self.options.has("all-input-topics"):
+            return list(await self.input_offsets(group_id))
+        if not self.options.has("input-topic"):
+            self.refuse_no_scope(release().streams_scopes)
+            return ()
+        partitions = await named_partitions(self.admin, self.options, "input-topic")
+        await check_partitions(self.admin, partitions)
+        with failing(java.wrapped):
+            offsets = await committed_offsets(self.admin, group_id)
+        if not offsets.keys() >= set(partitions):
+            say(f"\nError: One or more topics are not part of the group '{group_id}'.\n")
+            return ()
+        return partitions
+
+    async def scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
+        """The scenario; a group that does not exist has no current offsets."""
+        if self.options.has("to-current"):
+            await self.described(group_id)
+        return await super().scenario(group_id, partitions)
+
+    async def delete_topics(self, group_id: str) -> None:
+        """Deletes the internal topics that the options name. Raises ExecutionFailure if they name none."""
+        if self.options.has("delete-all-internal-topics"):
+            described = await self.described_all([group_id])
+            topics = internal_topics(described).get(group_id)
+            if topics is None:
+                raise ExecutionFailure(NO_TOPICS)
+        else:
+            topics = self.options.texts("delete-internal-topic")
+        failed = (await self.deleted(topics)).failed
+        for failure in failed.values():
+            say(_undeleted(group_id, failure))
+            break
+
+    async def described_all(self, group_ids: Sequence[str]) -> Mapping[str, StreamsGroupDescription]:
+        """The groups whose internal topics are to be deleted; none when one of them cannot be described."""
+        try:
+            return (await self.admin.describe_streams_groups(group_ids)).all()
+        except (KafkaError, ClientError) as failure:
+            say(f"\nError: Retrieving internal topics failed due to {java.described(failure)}\n")
+            return {}
+
+    async def deleted(self, topics: Sequence[str]) -> Batch[str, None]:
+        """Delete topics; when no broker could be asked, that failure for each."""
+        if not topics:
+            return Batch()
+        return await or_failed(self.admin.delete_topics(topics), topics)
+
+
+def internal_topics(groups: Mapping[str, StreamsGroupDescription]) -> dict[str, Sequence[str]]:
+    """The internal topics of groups that have some. Prints which named topics are not internal by their names."""
+    found: dict[str, Sequence[str]] = {}
+    for group_id in java.text_order(groups):
+        topics = []
+        for topic in _topics_of_its_own(groups[group_id]):
+            if topic.startswith(f"{group_id}-") and INTERNAL.fullmatch(topic):
+                topics.append(topic)
+            else:
+                say(
+                    f"\nError: The internal topic '{topic}' is not inferred as internal and thus will not be deleted "
+                    f"with the group '{group_id}'.\n"
+                )
+        if topics:
+            found[group_id] = topics
+    return found
+
+
+def _topics_of_its_own(group: StreamsGroupDescription) -> Iterable[str]:
+    sources = {topic for part in group.subtopologies for topic in part.source_topics}
+    for part in group.subtopologies:
+        for some in (part.repartition_source_topics, part.state_changelog_topics):
+            for topic in java.text_order(topic.name for topic in some):
+                if topic not in sources:
+                    yield topic
+
+
+def _undeleted(group_id: str, failure: Failure) -> str:
+    start = f"\nError: Deleting internal topics for group '{group_id}' failed"
+    if isinstance(failure, UnknownTopicOrPartition):
+        return f"{start} because the topics do not exist.\n"
+    return f"{start} due to {java.described(failure)}\n"
