@@ -201,7 +201,7 @@ def test_one_that_no_coordinator_shows_is_aborted_by_force_only(run: Run, server
         (problem,) = refused["problems"]
         assert (status, problem["error"], problem["topic"], problem["partition"]) == (1, "MAY_STILL_END", topic, 0)
         assert "DESCRIBE on all transactional ids" in problem["message"]
-        assert problem["message"].endswith("--force aborts it")
+        assert problem["message"].endswith("abort it with --force")
     assert run("transactions", "abort", "--partition", "young:0", "--force", "--execute")[0] == 0
     # A coordinator has this one: it is named by its id.
     name = "test_one_that_no_coordinator_shows_is_aborted_by_force_only"
