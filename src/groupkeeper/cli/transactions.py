@@ -367,7 +367,7 @@ def _abort_rows(planned: Abort, result: str) -> Iterator[Row]:
 
 
 def _consequences(planned: Abort) -> list[str]:
-    discarded = "readers of committed records skip what the transaction has written; an abort cannot be taken back"
+    discarded = "readers of committed records skip the records of the transaction; an abort cannot be taken back"
     if planned.transactional_id is None:
         return [discarded]
     fenced = f"the producer of {planned.transactional_id} is fenced: its application fails, and has to start it again"

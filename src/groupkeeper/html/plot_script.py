@@ -165,7 +165,7 @@ PLOT_SCRIPT = """\
     show(event.target.parentElement, to);
   });
 
-  // Ranges shorter than what the plots show.
+  // Ranges shorter than the plots.
   const choices = () => {
     const spans = [...document.querySelectorAll(".chart")].map((each) => each.dataset.end - each.dataset.begin);
     const place = document.querySelector("[data-ranges]");

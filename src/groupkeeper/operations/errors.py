@@ -15,7 +15,7 @@ from groupkeeper.client.errors import ClientError
 
 
 class OperationRefused(ClientError):
-    """The operation cannot do what was requested."""
+    """The operation cannot fulfil the request."""
 
 
 class BadTopicArgument(OperationRefused):

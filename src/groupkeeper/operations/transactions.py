@@ -113,7 +113,7 @@ async def open_anywhere(
 ) -> Open:
     """As `open_in`, and the transactions that coordinators have in these states (none given: in any)."""
     producers = await admin.describe_producers(places) if places else Batch()
-    # Coordinators afterwards: by then they have what was open in a partition, unless it ended in between.
+    # Coordinators afterwards: by then they have the transactions open in a partition, unless one ended in between.
     described, silent = await _described(admin, states)
     found = [
         _of(place, state, described, is_asked=not silent)

@@ -146,7 +146,7 @@ class BackgroundBroker:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def start(self) -> None:
-        """Starts the broker; returns when clients can connect. Raises what the broker's start raised."""
+        """Starts the broker; returns when clients can connect. Raises the error of the broker's start."""
         self._running = self._thread.submit(asyncio.run, self._serve())
         self._running.add_done_callback(lambda _: self._ready.set())
         self._ready.wait()

@@ -180,9 +180,9 @@ class Config(GroupSettings):
         30000, low=1, doc="How long a client may take to authenticate before it is disconnected."
     )
     groupkeeper_audit_file = text(
-        "", doc="Where logins and what clients ask for are written, as lines of JSON (docs/broker-security.md)."
+        "", doc="Where logins and clients' requests are written, as lines of JSON (docs/broker-security.md)."
     )
-    groupkeeper_audit_allowed = flag(True, doc="Whether the audit log has what was allowed, too.")
+    groupkeeper_audit_allowed = flag(True, doc="Whether the audit log has allowed requests, too.")
     ssl_client_auth = text(
         "none",
         choices=("required", "requested", "none"),

@@ -252,7 +252,7 @@ _TEXTS = 39
 
 
 def render(table: OptionTable) -> str:
-    """The help: two columns, all options in order of their names, with what each takes and does."""
+    """The help: two columns, all options in order of their names, with their values and effects."""
     from textwrap import wrap
 
     title = "Option (* = required)" if any(option.required for option in table.options.values()) else "Option"

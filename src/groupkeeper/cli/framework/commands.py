@@ -1,6 +1,6 @@
 """The tree of the commands of `groupkeeper`, and the parser of command lines.
 
-A family of commands is a table of names; a command adds its arguments to a parser, and runs with what was parsed. Only
+A family of commands is a table of names; a command adds its arguments to a parser, and runs with the parsed ones. Only
 the modules on the way to the typed command are imported. To add a command: a `Command` in the module of its family,
 and its line in the family's table. To add a family: a module with a `Family`, and its line in `COMMANDS`.
 """

@@ -73,7 +73,7 @@ CUT = "long texts are cut: --wide shows them whole"
 class TableWriter(Writer):
     """A header, and a line for each row; nothing without rows.
 
-    Columns are as wide as what the first page has in them; a later page that needs more room makes them wider. Where
+    Columns are as wide as the first page needs; a later page that needs more room makes them wider. Where
     the first page would be wider than the table may be, columns go: first those without a value, then those that are
     needed least; and lists of partitions in the last column are cut. Names are, too, where it is people who read them.
 
@@ -246,7 +246,7 @@ def as_text(value: Value) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """The text with escapes for what the encoding doesn't have."""
+    """The text with escapes for characters that the encoding lacks."""
     return text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 
 

@@ -29,7 +29,7 @@ CHECKS = Shape(
         Column("table", "the table; null: the directory or its history"),
         Column("cluster", "the cluster; null: all clusters"),
         Column("found", "how many rows, offsets or partitions fail the check"),
-        Column("detail", "what was found, in a sentence"),
+        Column("detail", "the finding, in a sentence"),
     ],
 )
 

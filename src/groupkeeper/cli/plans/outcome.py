@@ -98,13 +98,13 @@ def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
 
 
 async def apply_pages(session: ClusterSession, plan: Plan, verdict: PlanVerdict) -> AsyncIterator[Page]:
-    """Apply a plan with --execute, and report what was applied and what was not; without it, what would be applied."""
+    """Apply a plan with --execute, and report applied and other changes; without it, those that would be applied."""
     options = session.options
     applied = foreseen(options, verdict)
     if options.execute:
         recorder = _recorder(options)
         if recorder is not None:
-            options.interrupted = ": some of the change may be made; 'groupkeeper history' shows what was under way"
+            options.interrupted = ": some of the change may be made; 'groupkeeper history' shows the change"
 
         def tell(done: int) -> None:
             session.progress.count("applying to groups", done, len(verdict.ready))

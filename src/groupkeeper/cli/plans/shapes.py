@@ -75,8 +75,8 @@ RECORDED = Shape(
         Column("group", "the group's id; null: it is of a transaction"),
         Column("transaction", "the name of the aborted transaction; null: it is of a group", goes=1),
         *_PLACE[1:],
-        Column("before", "what was committed before; null: nothing"),
-        Column("after", "what was to be committed; null: nothing"),
+        Column("before", "the committed offset before; null: nothing was committed"),
+        Column("after", "the offset to commit; null: it was to be deleted"),
         Column("error", "why that failed; null: no failure is known"),
     ],
 )

@@ -34,7 +34,7 @@ class Admin(
     GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls,
     ConfigCalls, PartitionCalls, TransactionCalls, AccessCalls,
 ):  # fmt: skip
-    """What programs import as `groupkeeper.Admin`, which explains it, without the calls that take several of these."""
+    """The base of `groupkeeper.Admin`, which explains it, without the calls that take several of these."""
 
     def __init__(
         self,

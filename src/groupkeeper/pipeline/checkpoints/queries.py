@@ -136,7 +136,7 @@ class _CheckpointReader:
             own = form.of_cluster(each, self._clusters)
             if own is None and each:
                 why = form.other_clusters(each, self._clusters)
-                self._notes.append(f"{why}: ask the other one, or say what this one is called there, as CLUSTER:=PATH")
+                self._notes.append(f"{why}: ask the other one, or give this one's name there, as CLUSTER:=PATH")
             for place, offset in (own or {}).items():
                 if offset is None:
                     self._notes.append(f"{place.topic}-{place.partition} has no offset in it")

@@ -33,7 +33,7 @@ class AbortedRange(NamedTuple):
 
 
 class RecordSet(NamedTuple):
-    """What one Fetch returned for one partition: batches, of which the last one may be cut off. Offsets from `start` to
+    """The answer of a Fetch for one partition: batches, of which the last one may be cut off. Offsets from `start` to
     before `end` are wanted.
     """
 

@@ -228,7 +228,7 @@ def _build(output: Output, given: RefreshContext, tables: RefreshTables) -> None
                     tables.add([step], pool.submit(_ask, output, step, tables, given), is_asked=True)
             else:
                 tables.add(steps, pool.submit(_run, output, steps, list(done), tables, given))
-                if job is Job.CLUSTERS:  # which writes what was asked as well
+                if job is Job.CLUSTERS:  # which writes the answers as well
                     asked = [step for step in done if step.job is Job.ASKED]
                     tables.add(asked, tables.building(steps[0].table))
             done += steps

@@ -73,7 +73,7 @@ def fetch(
 
 
 class _FetchAnswer(NamedTuple):
-    """What a broker returned, by range. `failure`: an error after which leaders are looked up again; None: no error."""
+    """A broker's answer, by range. `failure`: an error after which leaders are looked up again; None: no error."""
 
     found: list[tuple[Range, RecordSet]]
     failure: Exception | None

@@ -57,7 +57,7 @@ class _BareErrors:
 
 
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
-"""Offsets by cluster, topic and partition: what a checkpoint holds."""
+"""Offsets by cluster, topic and partition, as in a checkpoint."""
 
 
 class GroupkeeperSource(datasource.DataSource):

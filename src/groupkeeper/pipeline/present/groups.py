@@ -1,4 +1,4 @@
-"""tables.GROUPS: what the groups are."""
+"""tables.GROUPS: the present groups."""
 
 from __future__ import annotations
 

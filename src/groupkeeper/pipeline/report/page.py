@@ -94,7 +94,7 @@ def page(report: Report) -> str:
         f"{front.findings(report, lambda cluster, group_id: _group(report, cluster, group_id))}"
         f'<nav>{links}</nav><div data-ranges=""></div>{_missing(report)}{body}'
         f"<footer>Written by groupkeeper pipeline report from the tables in {text(report.directory)}. "
-        "What the columns mean, and how status is judged: docs/pipeline-tables.md.</footer>"
+        "The columns, and how status is judged: docs/pipeline-tables.md.</footer>"
         f"</main><script>{SCRIPT}</script></body></html>\n"
     )
 

@@ -16,7 +16,7 @@ _PARTITION_OR_GROUP = (
 )
 _COMMITTED_OFFSET = Column("committed_offset", pa.int64(), "the next offset to read")
 _LEADER_EPOCH = Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given")
-_METADATA = Column("metadata", pa.string(), "what the client wrote beside the offset")
+_METADATA = Column("metadata", pa.string(), "the client's text beside the offset")
 _COMMIT_PLACE = (
     Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit; null: none"),
     Column("log_offset", pa.int64(), "offset of the commit there; null as above"),
@@ -355,7 +355,7 @@ REWINDS = Table(
         *_COMMIT_PLACE,
         Column("topic_id", pa.string(), "id of the topic; null: the commit does not have it"),
         Column("change_id", pa.string(), "id of the change in groupkeeper's journal; null: no journal has it"),
-        Column("change_kind", pa.string(), "what the change was: reset, undo, clone, sweep; null: no change_id"),
+        Column("change_kind", pa.string(), "the kind of the change: reset, undo, clone, sweep; null: no change_id"),
         Column("changed_by", pa.string(), "the user, with server and principal if known; null: no change_id"),
         Column("changed_on", pa.string(), "host on which it was made; null: no change_id, or hosts are not kept"),
         Column("command", pa.string(), "the command, without secrets; null: no change_id"),

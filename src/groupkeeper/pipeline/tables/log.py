@@ -91,7 +91,7 @@ _COMMIT = (
     Column("committed_offset", pa.int64(), "the next offset to read; null for a tombstone"),
     Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given"),
     Column("topic_id", pa.string(), "id of the topic, as Kafka prints it; null: not given (transactions; before 4.1)"),
-    Column("metadata", pa.string(), "what the client wrote beside the offset; null for a tombstone"),
+    Column("metadata", pa.string(), "the client's text beside the offset; null for a tombstone"),
 )
 
 DECODED = Table(

@@ -37,7 +37,7 @@ QUALITY = Table(
         Column("cluster", pa.string(), "name of the cluster; null: the check covers all clusters"),
         Column("table_name", pa.string(), "the table; null: the check covers the directory"),
         Column("check_name", pa.string(), "keys, gaps, counts, rejects or freshness"),
-        Column("result", pa.string(), "ok, failed, or unknown if the run did not have what the check needs"),
+        Column("result", pa.string(), "ok, failed, or unknown if the run lacked inputs of the check"),
         Column("found", pa.int64(), "how many rows, offsets or partitions failed the check"),
         Column("detail", pa.string(), "the finding, as a sentence"),
         Column("measured_time", TIME, "the instant"),

@@ -18,7 +18,7 @@ CLASSIC = "GroupMetadata"
 
 
 class RecordKind(enum.Enum):
-    """What a record is about; its value is the end of the record's name."""
+    """The subject of a record; its value is the end of the record's name."""
 
     GROUP = "GroupMetadata"
     """The group itself, of any type."""

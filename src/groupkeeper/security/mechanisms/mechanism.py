@@ -258,6 +258,6 @@ class Mechanism(NamedTuple):
 
     @property
     def way_out(self) -> str:
-        """What one can do when a login is refused."""
+        """Advice for a refused login."""
         options = f"{' and '.join(self.needs)} in {NAME}" if self.needs else "the broker's log"
         return f"check {self.check or options}"

@@ -15,7 +15,7 @@ _MOST_VIEWS = 50
 
 
 class Role(StrEnum):
-    """What a user may do. CHANGE includes VIEW."""
+    """A user's right. CHANGE includes VIEW."""
 
     VIEW = "view"
     CHANGE = "change"

@@ -135,7 +135,7 @@ class QuotaEntity(NamedTuple):
     ip: str | EntityName | None = None
 
 
-# By their codes in messages; 0: what a newer broker may have; 1 is ANY, which only filters have.
+# By their codes in messages; 0: those of newer brokers; 1 is ANY, which only filters have.
 RESOURCE_TYPES = dict(zip((0, 2, 3, 4, 5, 6, 7), AclResourceType, strict=True))
 PATTERN_TYPES = dict(zip((0, 2, 3, 4), AclPatternType, strict=True))
 OPERATIONS = dict(zip((0, *range(2, 16)), AclOperation, strict=True))

@@ -260,7 +260,7 @@ class FencedProducer(NamedTuple):
     producer_epoch: int
 
 
-# By their codes in messages; 0: what a newer broker may have.
+# By their codes in messages; 0: those of newer brokers.
 CONFIG_TYPES = {
     0: ConfigResourceType.UNKNOWN,
     2: ConfigResourceType.TOPIC,

@@ -15,7 +15,7 @@ from groupkeeper.operations.plans.log_walk import Kept
 
 
 class Seen:
-    """The records of a log that are nowhere else in what was read of it."""
+    """The records of a log that occur only once in the part that was read."""
 
     def __init__(self) -> None:
         self._offsets: dict[bytes, int] = {}

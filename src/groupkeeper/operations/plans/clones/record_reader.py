@@ -82,7 +82,7 @@ class Reader:
         missing = self._missing(places, wanted)
         try:
             await self._read(_merged(missing))
-            await self._read(_apart(self._missing(places, wanted), missing))  # what was too much together
+            await self._read(_apart(self._missing(places, wanted), missing))  # those that were too much together
         except (KafkaError, ClientError):
             return {}
         found: dict[Position, Trace] = {}

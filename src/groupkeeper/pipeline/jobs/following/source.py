@@ -105,7 +105,7 @@ class Part(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What a task has read of a Part."""
+    """The rows of a Part that a task has read."""
 
     part: Part
     written: Written
