@@ -16,6 +16,7 @@ from groupkeeper.demo.stage import TourFailed
 
 PATIENCE_S = 20.0
 HOUR_MS = 3_600_000
+_PAST_MS = 3 * HOUR_MS
 PARTITIONS_BY_TOPIC = {"orders": 3, "payments": 2}
 RECORDS_BY_TOPIC = {"orders": 6000, "payments": 4000}
 
@@ -40,13 +41,13 @@ class DemoReading(NamedTuple):
         return sum(self.records_by_topic.values())
 
 
-def past_hours(now_ms: int, hours: int = 3) -> list[Sent]:
-    """Orders and payments spread over the last hours, in the order of their time."""
+def past_hours(now_ms: int) -> list[Sent]:
+    """Orders and payments spread over the last three hours, in the order of their time."""
     chance = random.Random(20)
     records = []
     for topic, count in RECORDS_BY_TOPIC.items():
         for number in range(count):
-            at_ms = now_ms - hours * HOUR_MS + (number + 1) * hours * HOUR_MS // count
+            at_ms = now_ms - _PAST_MS + (number + 1) * _PAST_MS // count
             customer = f"customer-{chance.randrange(500)}"
             fields = {"number": number, "customer": customer, "amount": round(chance.uniform(1, 300), 2)}
             records.append(Sent(topic, customer, json.dumps(fields), min(at_ms, now_ms)))

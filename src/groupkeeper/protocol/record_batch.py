@@ -81,9 +81,9 @@ def read_header(buf: bytes, pos: int = 0) -> BatchHeader:
     return header
 
 
-def iter_headers(buf: bytes, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+def iter_headers(buf: bytes) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each whole batch; an incomplete last batch ends the iteration. Raises CorruptRecord."""
-    size = len(buf)
+    pos, size = 0, len(buf)
     while size - pos > _MAGIC_AT:
         if size - pos < 12 + int.from_bytes(buf[pos + 8 : pos + 12], "big", signed=True):
             return

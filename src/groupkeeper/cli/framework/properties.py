@@ -113,10 +113,10 @@ _OF_OTHER_CLIENTS = ("bootstrap.controllers", "metadata.max.idle.ms", "sasl.serv
 _INTEGERS = {"INT": INT_MAX, "LONG": LONG_MAX, "SHORT": 2**15 - 1}
 
 
-def check_properties(properties: Mapping[str, str], rules: Mapping[str, PropertyRule] = ADMIN_RULES) -> dict[str, str]:
+def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties with blanks around the values taken off. Raises BadValue for the first that isn't right."""
-    checked = {name: trim(value) if name in rules else value for name, value in properties.items()}
-    for name, rule in rules.items():
+    checked = {name: trim(value) if name in ADMIN_RULES else value for name, value in properties.items()}
+    for name, rule in ADMIN_RULES.items():
         if name in checked:
             problem = _problem(checked[name], rule)
             if problem is not None:

@@ -23,10 +23,10 @@ def several(values: Iterable[T], name: str) -> list[T]:
     return list(values)
 
 
-def several_each(groups: Mapping[str, Iterable[T] | None], name: str) -> dict[str, list[T] | None]:
-    """The values of a mapping by group, each checked as by `several`, without repetitions; None stays None."""
+def partitions_each(groups: Mapping[str, Iterable[T] | None]) -> dict[str, list[T] | None]:
+    """The partitions of a mapping by group, each checked as by `several`, without repetitions; None stays None."""
     return {
-        group_id: None if values is None else list(dict.fromkeys(several(values, name)))
+        group_id: None if values is None else list(dict.fromkeys(several(values, "partitions")))
         for group_id, values in mapped(groups, "groups").items()
     }
 
@@ -38,11 +38,11 @@ def mapped(values: M, name: str) -> M:
     return values
 
 
-def mapped_each(values: MM, name: str) -> MM:
-    """Returns an argument that is a mapping of mappings. Raises IllegalArgument if it is not."""
-    for key, inner in mapped(values, name).items():
-        mapped(inner, f"{name}[{key!r}]")
-    return values
+def changes_each(changes: MM) -> MM:
+    """Returns changes by name, of each resource. Raises IllegalArgument if they are no mapping of mappings."""
+    for key, inner in mapped(changes, "changes").items():
+        mapped(inner, f"changes[{key!r}]")
+    return changes
 
 
 def of_kind(values: Iterable[T], kind: type[T], name: str) -> list[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import compress
 
-from groupkeeper.client.admin.arguments import keyed, mapped, of_kind, one_group, several, several_each
+from groupkeeper.client.admin.arguments import keyed, mapped, of_kind, one_group, partitions_each, several
 from groupkeeper.client.admin.coordinators import routed
 from groupkeeper.client.admin.types import Batch, CommittedOffsets, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
@@ -62,7 +62,7 @@ class OffsetCalls:
         `require_stable`: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
         brokers before 2.5 ignore it.
         """
-        wanted = several_each(groups, "partitions")
+        wanted = partitions_each(groups)
         fetched = await self._list_offsets(wanted, require_stable, timeout_ms)
         return Batch(
             {group_id: _by_partition(columns, wanted[group_id]) for group_id, columns in fetched.done.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from groupkeeper.client.admin.arguments import keyed, one_group, several, several_each
+from groupkeeper.client.admin.arguments import keyed, one_group, partitions_each, several
 from groupkeeper.client.admin.coordinators import by_group, coordinator_at, of_one_group, routed
 from groupkeeper.client.admin.group_descriptions import partitions_of
 from groupkeeper.client.admin.offsets import COMMIT_RETRIES, by_topic
@@ -69,7 +69,7 @@ class ShareGroupCalls:
         the inner `failed`. A group that doesn't exist has no offsets.
         """
         deadline = self._cluster.deadline("listShareGroupOffsets", timeout_ms)
-        wanted = several_each(groups, "partitions")
+        wanted = partitions_each(groups)
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareOffsets | Failure]:
             request = m.DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])

@@ -171,12 +171,10 @@ async def describe(admin: Admin, group_ids: Collection[str]) -> Batch[str, Found
     return Batch(done, failed)
 
 
-async def look_at_logs(admin: Admin, partitions: Iterable[TopicPartition], topics: Iterable[str] = ()) -> Logs:
-    """Log starts and ends of partitions, and descriptions of their topics and of others."""
+async def look_at_logs(admin: Admin, partitions: Iterable[TopicPartition]) -> Logs:
+    """Log starts and ends of partitions, and descriptions of their topics."""
     wanted = list(dict.fromkeys(partitions))
-    names = dict.fromkeys(partition.topic for partition in wanted) | dict.fromkeys(topics)
-    described = await describe_topics(admin, names)
-    return await look_at_ends(admin, wanted, described)
+    return await look_at_ends(admin, wanted, await describe_topics(admin, [partition.topic for partition in wanted]))
 
 
 async def look_at_ends(

@@ -14,7 +14,6 @@ from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.uuids import uuid_text
 from groupkeeper.rules.words import counted
 
-POLICIES = Policies()
 """An offset that the log no longer has is moved to the nearer end of the log."""
 
 
@@ -96,9 +95,7 @@ def kip122_plans(then: Then) -> dict[str, str]:
     }
 
 
-async def restore_plan(
-    admin: Admin, then: Then, *, policies: Policies = POLICIES, command: Sequence[str] = (), made_ms: int = 0
-) -> Made:
+async def restore_plan(admin: Admin, then: Then, *, command: Sequence[str] = (), made_ms: int = 0) -> Made:
     """A plan that resets all these groups to their earlier offsets, compared with the current ones; documents.write
     writes its file.
 
@@ -109,7 +106,7 @@ async def restore_plan(
         group_id: {place: commit.offset for place, commit in commits.items()} for group_id, commits in then.items()
     }
     request = Request(
-        tuple(then), PlanTopics(), None, policies, wanted, tuple(command), made_ms, "the offsets of that time"
+        tuple(then), PlanTopics(), None, Policies(), wanted, tuple(command), made_ms, "the offsets of that time"
     )
     made = await make_reset(admin, request)
     groups = tuple(_with_details(group, then[group.group_id]) for group in made.plan.groups)

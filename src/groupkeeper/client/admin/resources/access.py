@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from groupkeeper.client.admin.arguments import keyed, mapped, mapped_each, of_kind, one_of, several
+from groupkeeper.client.admin.arguments import changes_each, keyed, mapped, of_kind, one_of, several
 from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller
 from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of
@@ -223,7 +223,7 @@ class AccessCalls:
         from groupkeeper.client.admin.resources.access_types import EntityName, QuotaEntity
         from groupkeeper.protocol.messages.alter_client_quotas_request import EntityData, EntryData
 
-        keyed(mapped_each(changes, "changes"), QuotaEntity, "changes")
+        keyed(changes_each(changes), QuotaEntity, "changes")
 
         def entry(entity: QuotaEntity, quotas: Mapping[str, float | None]) -> EntryData:
             parts = _parts(entity)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from groupkeeper.client.admin.arguments import keyed, mapped_each, of_kind, several
+from groupkeeper.client.admin.arguments import changes_each, keyed, of_kind, several
 from groupkeeper.client.admin.resources.controller import ask_broker
 from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of
@@ -92,7 +92,7 @@ class ConfigCalls:
         from groupkeeper.client.admin.resources.types import ConfigResource
         from groupkeeper.protocol.messages import incremental_alter_configs_request as sent
 
-        keyed(mapped_each(changes, "changes"), ConfigResource, "changes")
+        keyed(changes_each(changes), ConfigResource, "changes")
 
         def build(part: Sequence[ConfigResource]) -> m.IncrementalAlterConfigsRequest:
             resources = [
