@@ -11,7 +11,7 @@ from tests.spark.corpus.fleet import ASKED, INSTANTS, Cut, answers, cuts, decode
 
 from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Job, RefreshContext, rows_of
+from groupkeeper.pipeline.jobs.steps import STEPS, RefreshContext, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.owners import parse_owners
 from groupkeeper.pipeline.storage.lake import OPEN
@@ -48,7 +48,7 @@ def tables_of(spark: SparkSession) -> list[dict[str, pa.Table]]:
 
 
 class Refreshes:
-    """What the tables' code is given (steps.Driver), in memory. As tasks do, steps have only what INPUTS says."""
+    """What the tables' code is given (steps.Driver), in memory."""
 
     def __init__(self, spark: SparkSession, *history: pa.Table) -> None:
         self.spark = spark
@@ -57,7 +57,6 @@ class Refreshes:
         self._past: dict[str, list[pa.Table]] = defaultdict(list)
         self._then: dict[str, pa.Table] = {}
         self._now: dict[str, pa.Table] = {}
-        self._step = STEPS[0]
 
     def refresh(self, given: RefreshContext, asked: dict[str, pa.Table]) -> dict[str, pa.Table]:
         for table in _HISTORY:
@@ -68,8 +67,8 @@ class Refreshes:
         published: dict[str, pa.Table] = {}
         opened: dict[str, pa.Table] = {}
         for step in STEPS:
-            self._step, name = step, step.table.name
-            whole = asked[name] if step.table in ASKED else rows_of(step.make(self, given))
+            name = step.table.name
+            whole = asked[name] if step.table in ASKED else rows_of(step.made(self, given))
             self._now[name] = _of(step.table, whole)
             if step.adds:
                 opened[name] = _of(step.table, whole.filter(whole[OPEN]))
@@ -84,39 +83,24 @@ class Refreshes:
     def _find_causes(self) -> None:
         """As the history's writer tells why offsets were removed."""
         rows = self._new[COMMITS.name]
-        last_commits, last_records = self._last(LAST_COMMITS), self._last(LAST_RECORDS)
+        last_commits, last_records = self.then(LAST_COMMITS), self.then(LAST_RECORDS)
         told = causes(rows, last_commits, self._new[GROUP_RECORDS.name], last_records, {})
         kept = rows.filter(pc.invert(rows["is_tombstone"]))
         self._new[COMMITS.name] = pa.concat_tables([kept, told.select(COMMITS.names).cast(COMMITS.arrow)])
 
     def new(self, table: Table) -> pa.Table:
-        self._check("new", table)
         return self._new[table.name]
 
     def past(self, table: Table) -> DataFrame:
         return self._frame(table, pa.concat_tables(self._past[table.name]))
 
     def then(self, table: Table) -> pa.Table:
-        self._check("then", table)
-        return self._last(table)
-
-    def before(self, table: Table) -> pa.Table:
-        self._check("before", table)
-        return self._last(table)
-
-    def now(self, table: Table) -> pa.Table:
-        self._check("now", table)
-        return self._now[table.name]
-
-    def _last(self, table: Table) -> pa.Table:
         return self._then.get(table.name, table.arrow.empty_table())
 
-    def _check(self, how: str, table: Table) -> None:
-        job = self._step.job
-        own = [step.table for step in STEPS if step.job is job] if how == "now" else []
-        is_read = job is Job.ASKED or table in own or table in getattr(INPUTS[job], how)
-        where = f"`{how}=` of INPUTS[{job}] in pipeline/jobs/steps.py"
-        assert is_read, f"the step of {self._step.table.name} reads {table.name}, which is missing in {where}"
+    before = then
+
+    def now(self, table: Table) -> pa.Table:
+        return self._now[table.name]
 
     failed = ()
 

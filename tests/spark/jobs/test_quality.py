@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +25,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory
 from groupkeeper.pipeline.jobs import history, shares, task
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.pipeline.jobs.steps import STEPS, RefreshContext, Sources
+from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables, counts_of
 from groupkeeper.pipeline.storage.contents import CONTENTS
@@ -247,14 +248,14 @@ def test_nothing_is_appended_when_a_row_is_missing(
 def test_a_run_tells_of_a_table_with_a_key_twice(
     spark: SparkSession, options: dict[str, str], copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice(tables: Sources, given: RefreshContext) -> pa.Table:
-        (step,) = (each for each in STEPS if each.table is STATUS)
-        whole = step.make(tables, given)
+    (step,) = (each for each in STEPS if each.table is STATUS)
+
+    def twice(*arguments: Any) -> pa.Table:
+        whole = step.make(*arguments)
         assert isinstance(whole, pa.Table)
         return pa.concat_tables([whole, whole.slice(0, 1)])
 
-    steps = [step._replace(make=twice) if step.table is STATUS else step for step in STEPS]
-    monkeypatch.setattr(task, "STEPS", steps)
+    monkeypatch.setattr(task, "STEPS", [step._replace(make=twice) if each is step else each for each in STEPS])
     monkeypatch.setattr(shares, "_by_files", made_here)
     summary = snapshot(spark, options, str(copied))
     assert any("quality: table status: 1 row with the key" in each.message for each in summary.problems)

@@ -88,7 +88,7 @@ class Refreshed:
         )
         opened: dict[str, pa.Table] = {}
         for step in MADE:
-            made = rows_of(step.make(self, given))
+            made = rows_of(step.made(self, given))
             rows = made.select(step.table.names)
             if step.adds:
                 self.added[step.table.name].append(rows.filter(pc.invert(made[OPEN])))
@@ -205,7 +205,7 @@ def test_refreshes_make_what_one_makes(refreshed: Refreshed, fleet: Fleet) -> No
         keys = [tuple(getattr(row, name) for name in step.table.key) for row in found[1]] if step.is_published else []
         repeated |= {step.table.name} if len({*keys}) < len(keys) else set()
     assert repeated == set(), "several rows have the same `key`"
-    assert differ == [], "rows of groups of which a refresh has no records come from `of.then`, and rows once only"
+    assert differ == [], "rows of groups of which a refresh has no records come from `then`, and rows once only"
 
 
 def refreshed_twice(trace: Trace, cut: int) -> Refreshed:

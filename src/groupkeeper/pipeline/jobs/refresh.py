@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, TableToBuild, build
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Job, RefreshContext, Step, rows_of
+from groupkeeper.pipeline.jobs.steps import STEPS, Job, RefreshContext, Step, inputs_of, rows_of
 from groupkeeper.pipeline.jobs.task import TaskWork, built, name_of
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
@@ -112,13 +112,18 @@ class RefreshTables:
 
     def inputs(self, job: Job, found: Mapping[str, _TableState]) -> dict[str, Input]:
         """The inputs of a job's tasks, by task.name_of. `found`: the tables of earlier jobs."""
-        of = INPUTS[job]
-        inputs = {name_of("new", table): self._new[table] for table in of.new}
-        inputs |= {name_of("then", table): Input(table, self._then(table)) for table in of.then}
-        inputs |= {name_of("before", table): Input(table, self._output.files_of(table)) for table in of.before}
-        staged = {table: found.get(table.name) for table in of.now}
-        return inputs | {name_of("now", table): Input(table, own.all_files)
-                         for table, own in staged.items() if isinstance(own, Staged)}  # fmt: skip
+        inputs: dict[str, Input] = {}
+        for read in inputs_of(job):
+            name, table = name_of(read.how, read.table), read.table
+            if read.how == "new":
+                inputs[name] = self._new[table]
+            elif read.how == "then":
+                inputs[name] = Input(table, self._then(table))
+            elif read.how == "before":
+                inputs[name] = Input(table, self._output.files_of(table))
+            elif isinstance(staged := found.get(table.name), Staged):
+                inputs[name] = Input(table, staged.all_files)
+        return inputs
 
     def spread(self, offsets: _TableState | None) -> tuple[int, bool]:
         """The number of tasks among which to share out the groups, and whether Spark exchanges their rows. `offsets`:
@@ -241,7 +246,7 @@ def _ask(output: Output, step: Step, tables: RefreshTables, given: RefreshContex
     name = step.table.name
     try:
         with described(output.spark, f"{name}: refresh"):
-            made = step.make(tables, given)
+            made = step.made(tables, given)
             return {name: output.stage(made, step.table) if isinstance(made, DataFrame) else rows_of(made)}
     except _FAILURES as error:
         return {name: error}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -212,26 +215,94 @@ class Job(enum.Enum):
 
 Made: TypeAlias = DataFrame | pa.Table
 
+Argument: TypeAlias = Callable[[Any, RefreshContext], Any]
+"""An argument of a step's function, from the Driver if clusters are asked, else from Sources."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """Rows as an argument. `how`: the method of Sources that gives them."""
+
+    how: str
+    table: Table
+
+    def __call__(self, tables: Any, _: RefreshContext) -> Rows:
+        rows: Rows = getattr(tables, self.how)(self.table)
+        return rows
+
+
+new, then, before, now = (partial(Read, how) for how in ("new", "then", "before", "now"))
+
+
+@dataclass(frozen=True)
+class Built:
+    """As an argument, by table: what could be built of these tables, and of those of these jobs that are replaced."""
+
+    of: Sequence[Table | Job]
+
+    @property
+    def tables(self) -> list[Table]:
+        whole = [step.table for step in STEPS if step.job in self.of and not step.adds and step.table in TABLES]
+        return [each for each in (*self.of, *whole) if isinstance(each, Table) and each is not QUALITY]
+
+    def __call__(self, tables: Sources, _: RefreshContext) -> dict[Table, Rows]:
+        return {table: tables.now(table) for table in self.tables if table.name not in tables.failed}
+
 
 class Step(NamedTuple):
-    """A table, and the function that makes it, from a Driver if clusters are asked, else from Sources. `adds`: rows are
-    appended; the column OPEN marks provisional ones. `is_published`: False: only later steps read the table.
-    """
+    """A table, and the function that makes it from its arguments."""
 
     table: Table
     job: Job
-    make: Callable[[Any, RefreshContext], Made]
+    make: Callable[..., Made]
+    arguments: Sequence[Argument]
     adds: bool = False
+    """Rows are appended; the column OPEN marks provisional ones."""
     is_published: bool = True
+    """False: only later steps read the table."""
+
+    def made(self, tables: Driver | Sources, given: RefreshContext) -> Made:
+        """The table's rows."""
+        return self.make(*(each(tables, given) for each in self.arguments))
+
+    @property
+    def reads(self) -> list[Read]:
+        """The rows that it is given."""
+        found = [[each] if isinstance(each, Read) else map(now, each.tables) for each in self.arguments
+                 if isinstance(each, Read | Built)]  # fmt: skip
+        return [*chain.from_iterable(found)]
 
 
-class Inputs(NamedTuple):
-    """The tables that tasks of a job read, by method of Sources. Tables that the job itself builds are not listed."""
+def inputs_of(job: Job) -> list[Read]:
+    """The rows that tasks of a job read, besides tables that it builds itself."""
+    steps = [step for step in STEPS if step.job is job]
+    own = {now(step.table) for step in steps}
+    return [read for read in dict.fromkeys(read for step in steps for read in step.reads) if read not in own]
 
-    new: Sequence[Table] = ()
-    then: Sequence[Table] = ()
-    before: Sequence[Table] = ()
-    now: Sequence[Table] = ()
+
+def _tables(tables: Any, _: RefreshContext) -> Any:
+    return tables
+
+
+def _given(_: Any, given: RefreshContext) -> RefreshContext:
+    return given
+
+
+def _clusters(_: Any, given: RefreshContext) -> Clusters:
+    return given.clusters
+
+
+def _note(_: Any, given: RefreshContext) -> Callable[[str], None]:
+    return given.note
+
+
+def _topic(_: Any, given: RefreshContext) -> str:
+    """The name of the offsets topic."""
+    return next((each.topic for each in given.clusters.instants.values()), OFFSETS_TOPIC)
+
+
+def _open(*_: Any) -> str:
+    return OPEN
 
 
 def _log_offsets(tables: Driver, given: RefreshContext) -> Made:
@@ -240,23 +311,7 @@ def _log_offsets(tables: Driver, given: RefreshContext) -> Made:
     return log_offsets_by_tasks(tables.frame(WANTED), given.clusters, 1 + count // FEW)
 
 
-def _rates(tables: Sources, _: RefreshContext) -> pa.Table:
-    return rates(loaded(tables.now(GROUP_RATES)), tables.then(RATES), OPEN)
-
-
-def _rewinds(tables: Sources, given: RefreshContext) -> Made:
-    of = tables.now
-    known = of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS)
-    return rewinds(*known, column=OPEN, changes=given.changes)
-
-
-def _recent_rewinds(tables: Sources, given: RefreshContext) -> Made:
-    since_ms = given.now_ms - LOOK_BACK_MS - _CLOCKS_MS
-    of = tables.now
-    return recent_rewinds(tables.then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
-
-
-def _estimates(tables: Driver, _: RefreshContext) -> Made:
+def _estimates(tables: Driver) -> Made:
     of = tables.now
     if tables.count(WANTED) <= FEW:
         found = untimed(of(WANTED), of(LOG_OFFSETS))
@@ -270,56 +325,28 @@ def _estimates(tables: Driver, _: RefreshContext) -> Made:
     return estimated(rows, tables.past(COMMITS).where(F.col("topic").isin(topics)))
 
 
-def _lag(tables: Sources, given: RefreshContext) -> Made:
-    known = tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS), tables.now(ESTIMATES)
-    ahead = jumps_ahead(tables.now(REWINDS), given.made_to)
-    then = tables.then(LAG), tables.then(TOPICS)
-    return lag(*known, tables.now(FRESHNESS), then=then[0], topics_then=then[1], jumps=ahead)
+def _wanted(current_offsets: Rows, members: Rows, given: RefreshContext) -> Made:
+    return wanted_of(current_offsets, assigned(members, given.clusters.names))
 
 
-def _log_ends(tables: Sources, given: RefreshContext) -> Made:
-    topic = next((each.topic for each in given.clusters.instants.values()), OFFSETS_TOPIC)
-    return log_ends(tables.now(LOG_OFFSETS), tables.now(FRESHNESS), topic, tables.then(LOG_ENDS), column=OPEN)
+def _lag(
+    current_offsets: Rows, log_offsets: Rows, estimates: Rows, freshness: Rows, then: Rows, topics_then: Rows,
+    rewinds: Rows, given: RefreshContext,
+) -> Made:  # fmt: skip
+    jumps = jumps_ahead(rewinds, given.made_to)
+    return lag(current_offsets, log_offsets, estimates, freshness, then=then, topics_then=topics_then, jumps=jumps)
 
 
-def _stale(tables: Sources, given: RefreshContext) -> Made:
-    of = tables.now
-    limits = StaleLimits(given.now_ms, retentions=given.retentions)
-    return stale(
-        of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(LAST_RECORDS), of(MEMBERS), of(GROUPS), of(GROUP_FACTS), limits
-    )  # fmt: skip
+def _owners(of_groups: Rows, topics: Rows, given: RefreshContext) -> Made:
+    return together(loaded(of_groups), owners_of_topics(topics, given.owners))
 
 
-def _status(tables: Sources, given: RefreshContext) -> Made:
-    of = tables.now
-    paces = together(loaded(of(PACES)), given.queries.paces())
-    given_rows = paces, of(LAG), of(RECENT_REWINDS), of(GROUPS), of(GROUP_FACTS)
-    return status(*given_rows, members=of(MEMBERS), log_offsets=of(LOG_OFFSETS))
-
-
-def _groups(tables: Sources, given: RefreshContext) -> Made:
-    of = tables.now
-    return groups(of(LAST_RECORDS), of(GROUP_FACTS), of(CURRENT_OFFSETS), given.queries.names())
-
-
-def _edges(tables: Sources, _: RefreshContext) -> Made:
-    of = tables.now
-    return edges(of(SPANS), of(MEMBERS), of(TOPICS), of(FRESHNESS), tables.then(EDGES))
-
-
-def _quality(tables: Sources, given: RefreshContext) -> Made:
-    read = all_read(loaded(tables.now(OFFSETS_READ)))
-    offsets = [Offsets(*row.values()) for row in read.to_pylist()]
-    here = _checked(tables, Job.ASKED, Job.CLUSTERS)
-    counts = [tables.now(each) for each in (COUNTS_OF_OFFSETS, COUNTS_OF_LAG) if each.name not in tables.failed]
-    checks = checks_of_tables([*map(loaded, counts), counts_of(here)], here, tables.failed)
+def _quality(
+    read: Rows, counts: Mapping[Table, Rows], here: Mapping[Table, Rows], tables: Sources, given: RefreshContext
+) -> Made:
+    offsets = [Offsets(*row.values()) for row in all_read(read).to_pylist()]
+    checks = checks_of_tables([*map(loaded, counts.values()), counts_of(here)], here, tables.failed)
     return quality_rows([*checks_of_offsets(offsets, given.made_to, given.read_to), *checks], given.now_ms)
-
-
-def _checked(tables: Sources, *jobs: Job) -> dict[Table, Rows]:
-    """The tables that these jobs have built, without those to which rows are added."""
-    whole = (step.table for step in STEPS if step.job in jobs and not step.adds and step.table in TABLES)
-    return {table: tables.now(table) for table in whole if table is not QUALITY and table.name not in tables.failed}
 
 
 def rows_of(made: Made) -> pa.Table:
@@ -328,104 +355,63 @@ def rows_of(made: Made) -> pa.Table:
 
 
 STEPS = (
-    Step(FRESHNESS, Job.ASKED, lambda _, given: freshness(given.read_to, given.clusters)),
-    Step(SHARE_OFFSETS, Job.ASKED, lambda _, given: share_offsets(given.clusters, given.note)),
-    Step(LAST_COMMITS, Job.OFFSETS, lambda of, _: last_commits(of.new(COMMITS), of.then(LAST_COMMITS))),
-    Step(
-        GROUP_EVENTS,
-        Job.OFFSETS,
-        lambda of, _: group_events(of.new(GROUP_RECORDS), of.then(LAST_RECORDS), of.then(GROUP_FACTS), OPEN),
-        adds=True,
-    ),
-    Step(LAST_RECORDS, Job.OFFSETS, lambda of, _: last_records(of.new(GROUP_RECORDS), of.then(LAST_RECORDS))),
-    Step(
-        GROUP_FACTS,
-        Job.OFFSETS,
-        lambda of, _: group_facts(of.new(GROUP_RECORDS), of.now(GROUP_EVENTS), of.then(GROUP_FACTS)),
-    ),
-    Step(
-        NEW_MOVES,
-        Job.OFFSETS,
-        lambda of, _: moves(of.new(COMMITS), of.then(LAST_COMMITS), of.now(GROUP_EVENTS), of.then(GROUP_FACTS)),
-        is_published=False,
-    ),
-    Step(PACES, Job.OFFSETS, lambda of, _: paces(of.new(COMMITS), of.then(LAST_COMMITS), of.then(PACES))),
-    Step(
-        CURRENT_OFFSETS, Job.OFFSETS, lambda of, given: standing_offsets(of.now(LAST_COMMITS), given.queries.offsets())
-    ),
-    Step(READERS, Job.OFFSETS, lambda of, _: readers(of.now(CURRENT_OFFSETS)), is_published=False),
-    Step(MEMBERS, Job.OFFSETS, lambda of, _: members(of.now(LAST_RECORDS))),
-    Step(GROUPS, Job.OFFSETS, _groups),
-    Step(MOVES, Job.OFFSETS, lambda of, _: last_moves(of.then(MOVES), of.now(NEW_MOVES))),
-    Step(SPANS, Job.OFFSETS, lambda of, _: spans(of.new(COMMITS), of.new(GROUP_RECORDS)), is_published=False),
-    Step(
-        GROUP_RATES,
-        Job.OFFSETS,
-        lambda of, _: rates_of_groups(of.new(COMMITS), of.new(GROUP_RECORDS), of.now(GROUP_EVENTS)),
-        is_published=False,
-    ),
-    Step(
-        OFFSETS_READ,
-        Job.OFFSETS,
-        lambda of, _: offsets_read(of.new(COMMITS), of.new(GROUP_RECORDS)),
-        is_published=False,
-    ),
-    Step(
-        NEW_REJECTS, Job.OFFSETS, lambda of, given: rejects_in(of.new(GROUP_RECORDS), given.now_ms), is_published=False
-    ),
-    Step(
-        WANTED,
-        Job.OFFSETS,
-        lambda of, given: wanted_of(of.now(CURRENT_OFFSETS), assigned(of.now(MEMBERS), given.clusters.names)),
-        is_published=False,
-    ),
-    Step(COUNTS_OF_OFFSETS, Job.OFFSETS, lambda of, _: counts_of(_checked(of, Job.OFFSETS)), is_published=False),
-    Step(LOG_OFFSETS, Job.ASKED, _log_offsets),
-    Step(TOPICS, Job.ASKED, lambda of, given: topics(of.now(READERS), given.clusters, of.then(TOPICS), given.note)),
-    Step(ESTIMATES, Job.ASKED, _estimates, is_published=False),
-    Step(EDGES, Job.LAG, _edges),
-    Step(REWINDS, Job.LAG, _rewinds, adds=True),
-    Step(LAG, Job.LAG, _lag),
-    Step(LAG_HISTORY, Job.LAG, lambda of, _: lag_history(of.now(LAG), column=OPEN), adds=True),
-    Step(RECENT_REWINDS, Job.LAG, _recent_rewinds),
-    Step(STALE, Job.LAG, _stale),
-    Step(STATUS, Job.LAG, _status),
-    Step(WAITING, Job.LAG, lambda of, _: waiting(of.now(LAG)), is_published=False),
-    Step(
-        OWNED_GROUPS,
-        Job.LAG,
-        lambda of, given: owners_of_groups(of.now(GROUPS), of.now(TOPICS), of.now(LAG), given.owners),
-        is_published=False,
-    ),
-    Step(COUNTS_OF_LAG, Job.LAG, lambda of, _: counts_of(_checked(of, Job.LAG)), is_published=False),
-    Step(TRANSACTIONS, Job.ASKED, lambda of, given: transactions(of.now(WAITING), given.clusters)),
-    Step(REJECTS, Job.CLUSTERS, lambda of, _: rejects(loaded(of.now(NEW_REJECTS)), of.before(REJECTS))),
-    Step(RATES, Job.CLUSTERS, _rates, adds=True),
-    Step(LOG_ENDS, Job.CLUSTERS, _log_ends, adds=True),
-    Step(
-        OWNERS,
-        Job.CLUSTERS,
-        lambda of, given: together(loaded(of.now(OWNED_GROUPS)), owners_of_topics(of.now(TOPICS), given.owners)),
-    ),
-    Step(QUALITY, Job.CLUSTERS, _quality),
-)
+    Step(FRESHNESS, Job.ASKED, freshness, [lambda _, given: given.read_to, _clusters]),
+    Step(SHARE_OFFSETS, Job.ASKED, share_offsets, [_clusters, _note]),
+    Step(LAST_COMMITS, Job.OFFSETS, last_commits, [new(COMMITS), then(LAST_COMMITS)]),
+    Step(GROUP_EVENTS, Job.OFFSETS, group_events,
+         [new(GROUP_RECORDS), then(LAST_RECORDS), then(GROUP_FACTS), _open], adds=True),
+    Step(LAST_RECORDS, Job.OFFSETS, last_records, [new(GROUP_RECORDS), then(LAST_RECORDS)]),
+    Step(GROUP_FACTS, Job.OFFSETS, group_facts, [new(GROUP_RECORDS), now(GROUP_EVENTS), then(GROUP_FACTS)]),
+    Step(NEW_MOVES, Job.OFFSETS, moves,
+         [new(COMMITS), then(LAST_COMMITS), now(GROUP_EVENTS), then(GROUP_FACTS)], is_published=False),
+    Step(PACES, Job.OFFSETS, paces, [new(COMMITS), then(LAST_COMMITS), then(PACES)]),
+    Step(CURRENT_OFFSETS, Job.OFFSETS, standing_offsets,
+         [now(LAST_COMMITS), lambda _, given: given.queries.offsets()]),
+    Step(READERS, Job.OFFSETS, readers, [now(CURRENT_OFFSETS)], is_published=False),
+    Step(MEMBERS, Job.OFFSETS, members, [now(LAST_RECORDS)]),
+    Step(GROUPS, Job.OFFSETS, groups,
+         [now(LAST_RECORDS), now(GROUP_FACTS), now(CURRENT_OFFSETS), lambda _, given: given.queries.names()]),
+    Step(MOVES, Job.OFFSETS, last_moves, [then(MOVES), now(NEW_MOVES)]),
+    Step(SPANS, Job.OFFSETS, spans, [new(COMMITS), new(GROUP_RECORDS)], is_published=False),
+    Step(GROUP_RATES, Job.OFFSETS, rates_of_groups,
+         [new(COMMITS), new(GROUP_RECORDS), now(GROUP_EVENTS)], is_published=False),
+    Step(OFFSETS_READ, Job.OFFSETS, offsets_read, [new(COMMITS), new(GROUP_RECORDS)], is_published=False),
+    Step(NEW_REJECTS, Job.OFFSETS, rejects_in,
+         [new(GROUP_RECORDS), lambda _, given: given.now_ms], is_published=False),
+    Step(WANTED, Job.OFFSETS, _wanted, [now(CURRENT_OFFSETS), now(MEMBERS), _given], is_published=False),
+    Step(COUNTS_OF_OFFSETS, Job.OFFSETS, counts_of, [Built((Job.OFFSETS,))], is_published=False),
+    Step(LOG_OFFSETS, Job.ASKED, _log_offsets, [_tables, _given]),
+    Step(TOPICS, Job.ASKED, topics, [now(READERS), _clusters, then(TOPICS), _note]),
+    Step(ESTIMATES, Job.ASKED, _estimates, [_tables], is_published=False),
+    Step(EDGES, Job.LAG, edges, [now(SPANS), now(MEMBERS), now(TOPICS), now(FRESHNESS), then(EDGES)]),
+    Step(REWINDS, Job.LAG, rewinds,
+         [now(NEW_MOVES), now(MOVES), now(CURRENT_OFFSETS), now(LOG_OFFSETS), _open, lambda _, given: given.changes],
+         adds=True),
+    Step(LAG, Job.LAG, _lag,
+         [now(CURRENT_OFFSETS), now(LOG_OFFSETS), now(ESTIMATES), now(FRESHNESS), then(LAG), then(TOPICS), now(REWINDS),
+          _given]),
+    Step(LAG_HISTORY, Job.LAG, lag_history, [now(LAG), _open], adds=True),
+    Step(RECENT_REWINDS, Job.LAG, recent_rewinds,
+         [then(RECENT_REWINDS), now(REWINDS), now(LOG_OFFSETS), lambda _, given: given.made_to,
+          lambda _, given: given.now_ms - LOOK_BACK_MS - _CLOCKS_MS]),
+    Step(STALE, Job.LAG, stale,
+         [now(CURRENT_OFFSETS), now(LOG_OFFSETS), now(LAST_RECORDS), now(MEMBERS), now(GROUPS), now(GROUP_FACTS),
+          lambda _, given: StaleLimits(given.now_ms, retentions=given.retentions)]),
+    Step(STATUS, Job.LAG, status,
+         [now(PACES), now(LAG), now(RECENT_REWINDS), now(GROUPS), now(GROUP_FACTS), now(MEMBERS), now(LOG_OFFSETS),
+          lambda _, given: given.queries.paces()]),
+    Step(WAITING, Job.LAG, waiting, [now(LAG)], is_published=False),
+    Step(OWNED_GROUPS, Job.LAG, owners_of_groups,
+         [now(GROUPS), now(TOPICS), now(LAG), lambda _, given: given.owners], is_published=False),
+    Step(COUNTS_OF_LAG, Job.LAG, counts_of, [Built((Job.LAG,))], is_published=False),
+    Step(TRANSACTIONS, Job.ASKED, transactions, [now(WAITING), _clusters]),
+    Step(REJECTS, Job.CLUSTERS, rejects, [now(NEW_REJECTS), before(REJECTS)]),
+    Step(RATES, Job.CLUSTERS, rates, [now(GROUP_RATES), then(RATES), _open], adds=True),
+    Step(LOG_ENDS, Job.CLUSTERS, log_ends,
+         [now(LOG_OFFSETS), now(FRESHNESS), _topic, then(LOG_ENDS), _open], adds=True),
+    Step(OWNERS, Job.CLUSTERS, _owners, [now(OWNED_GROUPS), now(TOPICS), _given]),
+    Step(QUALITY, Job.CLUSTERS, _quality,
+         [now(OFFSETS_READ), Built((COUNTS_OF_OFFSETS, COUNTS_OF_LAG)), Built((Job.ASKED, Job.CLUSTERS)), _tables,
+          _given]),
+)  # fmt: skip
 """The steps, each after those that it needs; a new table is a line here."""
-
-INPUTS = {
-    Job.OFFSETS: Inputs(
-        new=(COMMITS, GROUP_RECORDS), then=(LAST_COMMITS, LAST_RECORDS, GROUP_FACTS, PACES, MOVES)
-    ),
-    Job.LAG: Inputs(
-        then=(LAG, TOPICS, EDGES, RECENT_REWINDS),
-        now=(
-            SPANS, MEMBERS, TOPICS, FRESHNESS, NEW_MOVES, MOVES, CURRENT_OFFSETS, LOG_OFFSETS, ESTIMATES, LAST_RECORDS,
-            GROUPS, GROUP_FACTS, PACES,
-        ),
-    ),
-    Job.CLUSTERS: Inputs(
-        then=(RATES, LOG_ENDS), before=(REJECTS,), now=(
-            NEW_REJECTS, GROUP_RATES, OFFSETS_READ, OWNED_GROUPS, COUNTS_OF_OFFSETS, COUNTS_OF_LAG,
-            *(step.table for step in STEPS if step.job is Job.ASKED and step.is_published),
-        ),
-    ),
-}  # fmt: skip

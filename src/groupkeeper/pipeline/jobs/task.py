@@ -44,7 +44,7 @@ def built(work: TaskWork, share: int, rows: Mapping[str, Rows]) -> Built:
             yield name, work.asked[name]
             continue
         try:
-            whole = rows_of(own[name].make(tables, given))
+            whole = rows_of(own[name].made(tables, given))
         except _FAILURES as error:  # the driver raises it again
             tables.failed[name] = error
             yield name, error
@@ -83,7 +83,7 @@ class _Tables:
         if name not in self.kept:
             asked = self._work.asked.get(name)
             if asked is None and name_of("now", table) not in self._rows:
-                raise AssertionError(f"{name} is not among the INPUTS of this job (jobs/steps.py)")
+                raise AssertionError(f"{name} is made after the steps that read it (jobs/steps.py)")
             self.kept[name] = self._rows[name_of("now", table)] if asked is None else self._own(asked)
         return self.kept[name]
 

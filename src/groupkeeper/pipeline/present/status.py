@@ -17,6 +17,7 @@ from groupkeeper.pipeline.present.trends import waits_ms
 from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS, MEMBERS, STATUS
 from groupkeeper.pipeline.tables.schema import LARGEST, TIME
+from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.rules import status as rules
 from groupkeeper.rules.progress import usual_gap_ms
 from groupkeeper.rules.status import Status
@@ -136,21 +137,22 @@ class _Group:
 
 
 def status(
-    paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, *, members: Rows | None = None,
-    log_offsets: Rows | None = None,
+    paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, members: Rows | None = None,
+    log_offsets: Rows | None = None, queries: Rows | None = None,
 ) -> pa.Table:  # fmt: skip
     """tables.STATUS at the instant of each cluster's measurement, from rows of the tables with the arguments' names
     (`paces`: tables.state.PACES, `facts`: GROUP_FACTS). Assigned partitions without a committed offset count for their
-    group, if `members` and `log_offsets` are given.
+    group, if `members` and `log_offsets` are given. `queries`: paces of Spark's.
     """
-    those, logs = (
+    those, logs, own_paces = (
         rel.empty(table.arrow) if rows is None else rel.loaded(rows)
-        for rows, table in ((members, MEMBERS), (log_offsets, LOG_OFFSETS))
+        for rows, table in ((members, MEMBERS), (log_offsets, LOG_OFFSETS), (queries, PACES))
     )
     lags = rel.loaded(lag)
     owned = assigned(those, logs)
     of_groups = _groups(lags, rel.loaded(groups), rel.loaded(facts), those, owned, logs)
-    places = pa.concat_tables([_committed(lags, rel.loaded(paces), rel.loaded(rewinds)), _lacking(lags, owned, logs)])
+    committed = _committed(lags, rel.together(rel.loaded(paces), own_paces), rel.loaded(rewinds))
+    places = pa.concat_tables([committed, _lacking(lags, owned, logs)])
     places = places.sort_by([(name, "ascending") for name in STATUS.key]).combine_chunks()
     judged = [_judged(batch, of_groups) for batch in places.to_batches()]
     told = {key: group.columns() for key, group in of_groups.items() if group.is_told}

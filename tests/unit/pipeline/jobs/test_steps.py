@@ -2,8 +2,6 @@
 
 import itertools
 import re
-from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +9,7 @@ import pytest
 from tests.spark.corpus.recorded import FOLDER
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Job, RefreshContext, Step, rows_of
+from groupkeeper.pipeline.jobs.steps import STEPS, Job, RefreshContext, Step, before, inputs_of, rows_of, then
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import (
@@ -32,6 +30,7 @@ NO_STEPS = {COMMITS.name, GROUP_RECORDS.name, OFFSETS_AS_OF.name, SCAN_TIME.name
 """What the reading of the log, and commands of their own, write."""
 QUESTIONS = Path(__file__).resolve().parents[4] / "docs" / "questions.md"
 PLACES = 'each table has a line `CREATE VIEW` and its name in a line `tables += "…"`'
+OPTIONS = parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
 MADE = [step for step in STEPS if step.is_published and step.table not in CARRIED]
 
 
@@ -50,10 +49,10 @@ def test_the_rows_of_each_step_are_recorded() -> None:
 
 def test_a_table_that_goes_on_from_its_earlier_rows_is_carried() -> None:
     adds = {step.table for step in STEPS if step.adds}
-    read = {table for each in INPUTS.values() for table in each.then}
+    read = {read.table for job in Job if job is not Job.ASKED for read in inputs_of(job) if read.how == "then"}
     others = {table.name for table in read - {*CARRIED} - adds if not table.is_carried}
     assert others == {LAG.name, TOPICS.name}, (
-        "one that continues its own rows has is_carried=True, or a rebuild counts twice; read another by `of.before`"
+        "one that continues its own rows has is_carried=True, or a rebuild counts twice; read another by `before`"
     )
 
 
@@ -74,44 +73,30 @@ def test_steps_of_a_job_stand_together() -> None:
 
 
 class Empty:
-    """The tables that a step can read, without rows. `missing`: what it is not given."""
+    """The tables that a step can read, without rows."""
 
     failed = ()
 
-    def __init__(self, step: Step) -> None:
-        self.missing: list[str] = []
-        self.read: set[tuple[str, str]] = set()
-        earlier = STEPS[: STEPS.index(step)]
-        own = [each.table for each in earlier if each.job is step.job]
-        made = [each.table for each in earlier]
-        given = INPUTS[step.job]
-        self.new = partial(self._of, "new", given.new)
-        self.then = partial(self._of, "then", given.then)
-        self.before = partial(self._of, "before", given.before)
-        self.now = partial(self._of, "now", [*own, *(table for table in given.now if table in made)])
-
-    def _of(self, how: str, given: Collection[Table], table: Table) -> pa.Table:
-        self.read.add((how, table.name))
-        if table not in given:
-            self.missing.append(f"{how} {table.name}")
+    def now(self, table: Table) -> pa.Table:
         return table.arrow.empty_table()
+
+    new = then = before = now
 
 
 @pytest.mark.parametrize(
     "step", [step for step in STEPS if step.job is not Job.ASKED], ids=lambda step: step.table.name
 )
-def test_a_step_reads_only_what_its_job_is_given(step: Step) -> None:
-    job, options = Empty(step), parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
-    made = rows_of(step.make(job, RefreshContext(Clusters(options, {}, {}), {})))
-    assert job.missing == [], f"INPUTS of {step.job}, or a step that makes the table before this one, is missing"
+def test_a_step_makes_its_table_of_earlier_ones(step: Step) -> None:
+    earlier = {each.table for each in STEPS[: STEPS.index(step)]}
+    assert [read.table.name for read in step.reads if read.how == "now" and read.table not in earlier] == []
+    made = rows_of(step.made(Empty(), RefreshContext(Clusters(OPTIONS, {}, {}), {})))
     assert (OPEN in made.column_names) == step.adds, (
         f"`adds=True`, and the column OPEN ({OPEN}), go together: true in rows that the next refresh replaces"
     )
     is_whole = step.is_published and not step.adds
-    reads_new = any(how == "new" for how, _ in job.read)
-    own = {("then", step.table.name), ("before", step.table.name)}
-    assert not (is_whole and reads_new) or job.read & own, (
-        "a table made of new rows grows (`adds=True`), or reads its earlier rows (`of.then`)"
+    reads_new = any(read.how == "new" for read in step.reads)
+    assert not (is_whole and reads_new) or {then(step.table), before(step.table)} & {*step.reads}, (
+        "a table made of new rows grows (`adds=True`), or reads its earlier rows (`then`)"
     )
 
 
