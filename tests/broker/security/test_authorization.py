@@ -130,6 +130,7 @@ OF_GROUP: Cases = [
     (READ, 2, ask(79, "g", "m", 1)),
     (DESCRIBE, 1, ask(90, [SHARE_OFFSETS])),
     (READ, 0, ask(91, "g", [part(91, "AlterShareGroupOffsetsRequestTopic", topic_name="t", partitions=[SHARE_START])])),
+    (READ, 0, ask(88, "g", "m", 5)),
     (DELETE, 0, ask(92, "g", [part(92, "DeleteShareGroupOffsetsRequestTopic", topic_name="t")])),
     (READ, 9, topics(*COMMIT, name="t")),
 ]

@@ -102,21 +102,6 @@ async def test_who_may_not_create_is_told(peer: Peer) -> None:
     assert peer.broker.topics.get("r") is None
 
 
-@pytest.mark.parametrize(
-    ("denied", "error"),
-    [
-        ((Operation.READ, ResourceType.GROUP, "g"), errors.GroupAuthorizationFailed),
-        ((Operation.DESCRIBE, ResourceType.TOPIC, "c"), errors.TopicAuthorizationFailed),
-    ],
-)
-async def test_who_may_not_join(
-    peer: Peer, denied: tuple[Operation, ResourceType, str], error: type[errors.KafkaError]
-) -> None:  # GA-02
-    peer.broker.authorizer = Denies(denied)
-    assert (await beat(peer, 0)).error_code == error.code
-    assert "g" not in peer.broker.groups.shard_of("g").coordinator.state.groups
-
-
 async def test_hidden_topics_hide_the_group(peer: Peer) -> None:
     await beat(peer, 0)
     peer.broker.authorizer = Denies((Operation.DESCRIBE, ResourceType.TOPIC, "r"))
