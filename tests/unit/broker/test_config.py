@@ -117,22 +117,6 @@ def test_features_and_the_old_name_of_the_node_id() -> None:
 
 
 class TestListeners:
-    def test_any_name_mapped_to_plaintext(self) -> None:
-        given = config(
-            listeners="EXTERNAL://localhost:1234,CONTROLLER://localhost:1235",
-            listener_security_protocol_map="EXTERNAL:PLAINTEXT",
-        )
-        assert listeners_of(given) == [Listener("EXTERNAL", "localhost", 1234)]
-
-    def test_advertised_addresses(self) -> None:
-        given = config(listeners="A://h:0,PLAINTEXT://[::1]:5", listener_security_protocol_map="A:PLAINTEXT")
-        bound = {one.name: one for one in listeners_of(given)}
-        bound["A"] = bound["A"]._replace(port=77)
-        assert advertised_of(given, bound, Endpoint(1, "", 0)) == {
-            "A": Endpoint(1, "h", 77),
-            "PLAINTEXT": Endpoint(1, "::1", 5),
-        }
-
     def test_advertised_listeners_win(self) -> None:
         given = config(advertised_listeners="PLAINTEXT://outside:99")
         assert advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, Endpoint(3, "", 0)) == {
@@ -160,13 +144,6 @@ class TestListeners:
 
 
 class TestTopicConfig:
-    def test_the_brokers_settings_are_the_defaults(self) -> None:
-        broker = config(message_max_bytes="5", log_retention_hours="1", log_cleanup_policy="compact")
-        plain = TopicConfig({}, broker)
-        assert plain.max_message_bytes == 5
-        assert plain.retention_ms == 3_600_000
-        assert plain.is_compacted
-
     def test_overrides_win(self) -> None:
         own = TopicConfig({"cleanup.policy": "compact,delete", "retention.ms": "-1"}, config())
         assert own.cleanup_policy == ("compact", "delete")

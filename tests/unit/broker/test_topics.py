@@ -104,14 +104,6 @@ def test_other_refusals(open_topics: OpenTopics) -> None:
     assert list(open_topics().names()) == []
 
 
-def test_a_new_topic_of_an_old_name_is_empty(open_topics: OpenTopics, tmp_path: Path) -> None:
-    topics = open_topics()
-    topics.create("a", 1).partitions[0].append(BATCH, 0)
-    topics.delete("a")
-    assert not (tmp_path / "a-0").exists()
-    assert topics.create("a", 1).partitions[0].log_end_offset == 0
-
-
 def test_a_log_left_behind_by_a_deletion_that_was_cut_short_is_not_revived(
     open_topics: OpenTopics, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -100,16 +100,6 @@ async def test_consumer_groups() -> None:
     assert [each.upgraded for each in description.members] == [True, False, None]
 
 
-async def test_version_0_has_no_member_type() -> None:
-    # K1099-90, K1099-05
-    group = consumer_group("g", member("m1", 1))
-    ranges = {"ConsumerGroupDescribe": (0, 0)}
-    async with scripted({"ConsumerGroupDescribe": described(group)}, ranges=ranges) as (_, admin):
-        description = (await admin.describe_consumer_groups(["g"])).all()["g"]
-    assert [each.upgraded for each in description.members] == [None]
-    assert description.group_epoch == 5
-
-
 CLASSIC = classic_group(
     "c",
     "consumer",
@@ -202,15 +192,6 @@ async def test_the_first_message_is_the_one_told() -> None:
     assert batch.failed == {"share": errors.GroupIdNotFound("Group share is not a consumer group.")}
 
 
-async def test_old_brokers_describe_missing_groups_as_dead() -> None:
-    # GD-22
-    async with scripted(
-        {"DescribeGroups": described_classic()}, ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, 5)}
-    ) as (_, admin):
-        group = (await admin.describe_consumer_groups(["gone"])).all()["gone"]
-    assert (group.group_state, group.is_simple, group.members) == (GroupState.DEAD, True, ())
-
-
 async def test_groups_of_other_protocol_types() -> None:
     # K1099-39, GD-23
     workers = classic_group("w", "connect", classic.DescribedGroupMember("m", None, "c", "/h", b"\x00\x01", ASSIGNMENT))
@@ -248,15 +229,6 @@ async def test_refusals_carry_the_servers_message() -> None:
     }
 
 
-async def test_a_retriable_error_of_the_fallback() -> None:
-    handlers = {
-        "ConsumerGroupDescribe": described(),
-        "DescribeGroups": in_turn(described_classic(classic.DescribedGroup(14, None, "c")), described_classic(CLASSIC)),
-    }
-    async with scripted(handlers) as (_, admin):
-        assert list((await admin.describe_consumer_groups(["c"])).all()) == ["c"]
-
-
 @pytest.mark.parametrize(("highest", "is_sent"), [(2, False), (3, True)])
 async def test_authorized_operations(highest: int, is_sent: bool) -> None:
     group = classic.DescribedGroup(
@@ -269,16 +241,6 @@ async def test_authorized_operations(highest: int, is_sent: bool) -> None:
         batch = await admin.describe_consumer_groups(["c"], include_authorized_operations=True)
         assert broker.asked("DescribeGroups") == [(highest, m.DescribeGroupsRequest(["c"], is_sent))]
         assert batch.done["c"].authorized_operations == (frozenset({"READ", "DESCRIBE"}) if is_sent else None)
-
-
-async def test_unsupported_by_the_group_coordinator() -> None:
-    # A broker that has neither form for the group: the last answer is told.
-    handlers = {
-        "ConsumerGroupDescribe": described(modern.DescribedGroup(35, None, "g")),
-        "DescribeGroups": described_classic(classic.DescribedGroup(35, None, "g")),
-    }
-    async with scripted(handlers) as (_, admin):
-        assert (await admin.describe_consumer_groups(["g"])).failed == {"g": errors.UnsupportedVersion()}
 
 
 def test_a_member_may_be_described_with_less() -> None:

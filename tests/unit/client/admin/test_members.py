@@ -43,15 +43,6 @@ async def test_given_members_leave_in_one_request() -> None:
         assert broker.asked("LeaveGroup") == [newest(m.LeaveGroupRequest("g", "", members))]
 
 
-async def test_reasons_are_cut() -> None:
-    async with scripted({"LeaveGroup": leaving()}) as (broker, admin):
-        await admin.remove_members("g", [STATIC], reason="x" * 1000)
-        await admin.remove_members("g", [STATIC])
-        reasons = [message.members[0].reason for _, message in broker.asked("LeaveGroup")]  # type: ignore[attr-defined]
-        assert len(reasons[0]) == 255
-        assert reasons[1] == "member was removed by an admin"
-
-
 async def test_all_members() -> None:
     group = classic_group(
         "g",

@@ -162,15 +162,6 @@ async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bo
         assert message.require_stable is is_sent
 
 
-@pytest.mark.parametrize(("code", "failure"), [(25, errors.UnknownMemberId()), (113, errors.StaleMemberEpoch())])
-async def test_other_group_errors_fail_the_group(code: int, failure: errors.KafkaError) -> None:
-    # K88-43
-    async with scripted({"OffsetFetch": fetching(STORE, code_by_group={"g": code})}) as (_, admin):
-        batch = await admin.list_consumer_group_offsets({"g": None, "h": None})
-    assert batch.failed == {"g": failure}
-    assert list(batch.done) == ["h"]
-
-
 async def test_partitions_left_out_of_the_answer() -> None:
     left_out = m.OffsetFetchResponse(groups=[m.OffsetFetchResponseGroup("g")])
     async with scripted({"OffsetFetch": in_turn(left_out)}) as (_, admin):
@@ -229,14 +220,6 @@ async def test_commits_are_retried(code: int, lookups: int) -> None:
     async with scripted({"OffsetCommit": in_turn(committing(a=code, b=code), committing())}) as (broker, admin):
         assert (await admin.alter_consumer_group_offsets("g", OFFSETS)).all() == {A0: None, B0: None}
         assert broker.count("FindCoordinator") == lookups
-
-
-async def test_commits_to_a_group_with_members() -> None:
-    async with scripted({"OffsetCommit": committing(a=25, b=25)}) as (_, admin):
-        batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
-        assert batch.failed == {A0: errors.UnknownMemberId(), B0: errors.UnknownMemberId()}
-        with pytest.raises(errors.UnknownMemberId):
-            batch.all()
 
 
 @pytest.mark.parametrize("highest", [2, 5, 6])
