@@ -119,6 +119,17 @@ async def test_one_connection_is_enough_for_a_small_call() -> None:
         assert [each.api for each in broker.seen] == ["ApiVersions", "Metadata", "ListGroups"]
 
 
+async def test_another_broker_is_asked_when_one_is_gone() -> None:
+    first, second = ScriptedBroker(1, handlers=LISTING), ScriptedBroker(2, handlers=LISTING)
+    async with admin_of(first, second) as admin:
+        await admin.list_groups()
+        second.peers = [second]
+        await first.stop()
+        assert (await admin.describe_topics()).done == {}
+        assert list((await admin.list_groups()).groups) == ["g"]
+        assert second.count("ListGroups") == 2
+
+
 async def test_calls_under_way_follow_a_broker_that_moves() -> None:
     deleted = m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g")])
     bootstrap = ScriptedBroker(1, handlers=LISTING)
