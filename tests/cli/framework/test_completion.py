@@ -60,6 +60,16 @@ def set_up(servers: str) -> None:
             admin.alter_consumer_group_offsets(group_id, {place: OffsetAndMetadata(0)}).all()
 
 
+def servers_of(home: dict[str, str]) -> str:
+    """Those of the context."""
+    listed = subprocess.run(
+        ["groupkeeper", "context", "list", "--output", "json"],
+        env=home, check=True, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    servers: str = json.loads(listed.stdout)["contexts"][0]["bootstrap_server"]
+    return servers
+
+
 def candidates(environment: dict[str, str], *words: str, of: str = "__complete") -> list[str]:
     with (
         patch.dict(os.environ, environment),
@@ -110,6 +120,14 @@ def test_candidates(home: dict[str, str], typed: list[str], expected: list[str])
     assert candidates(home, *typed) == expected
 
 
+@pytest.mark.parametrize("command", [["check"], ["pipeline", "as-of"]])
+def test_names_are_those_of_a_cluster_with_a_name(home: dict[str, str], command: list[str]) -> None:
+    servers = servers_of(home)
+    elsewhere = {**home, "XDG_CONFIG_HOME": "/nowhere"}
+    assert candidates(elsewhere, *command, "--bootstrap-server", f"c={servers}", "--group", "bi") == ["billing"]
+    assert candidates(home, *command, "--bootstrap-server", "c=127.0.0.1:1", "--group", "bi") == []
+
+
 def test_options_that_are_given_are_not_offered_again(home: dict[str, str]) -> None:
     offered = candidates(home, "groups", "offsets", "--topic", "orders", "--sort", "lag", "--")
     assert "--topic" in offered
@@ -135,12 +153,7 @@ def of_tool(environment: dict[str, str], *words: str) -> list[str]:
 
 
 def test_candidates_of_drop_ins(home: dict[str, str]) -> None:
-    servers = json.loads(
-        subprocess.run(
-            ["groupkeeper", "context", "list", "--output", "json"],
-            env=home, check=True, capture_output=True, text=True, timeout=30,
-        ).stdout
-    )["contexts"][0]["bootstrap_server"]  # fmt: skip
+    servers = servers_of(home)
     asked = ["kafka-consumer-groups", "--bootstrap-server", servers]
     assert of_tool(home, *asked, "--describe", "--group", "") == sorted(GROUPS)
     assert of_tool(home, "kafka-share-groups", *asked[1:], "--describe", "--group", "") == [SHARED]
