@@ -29,10 +29,12 @@ Columns = Mapping[str, pa.Array | Sequence[Any]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NONE = -(2**63)
 _PLACE = [STATUS.arrow.field(name) for name in STATUS.key]
+_FACTS = rules.Facts._fields[: rules.Facts._fields.index("members")]
+"""Facts of partitions; the others are of their group."""
+
 _PARTITION_FACTS = pa.schema([
-    *_PLACE, *((name, pa.int64()) for name in ("committed_offset", "lag", "lag_ms", "waits_ms", "lost", "in_log",
-    "margin_ms", "offset_before_rewind", "rewind_us", "measured_us", "quiet_ms", "still_ms")),
-    ("is_waiting", pa.bool_()), ("is_beyond", pa.bool_()), ("problem", pa.string()),
+    *_PLACE, *((name, pa.bool_() if name.startswith("is_") else pa.int64()) for name in _FACTS),
+    *((name, pa.int64()) for name in ("lag_ms", "rewind_us", "measured_us")), ("problem", pa.string()),
     ("commit_gaps", pa.list_(pa.int64())), ("move_gaps", pa.list_(pa.int64())),
 ])  # fmt: skip
 _VERDICT_COLUMNS = ("status", "since_time", "rule")
@@ -42,24 +44,15 @@ _OF_GROUP = (*STATUS.key, "status", "since_time", "lag", "rule", "lag_ms")
 class _JudgedPartition(NamedTuple):
     """A row of _PARTITION_FACTS."""
 
+    facts: Sequence[Any]
+    """The values of _FACTS."""
     cluster: str
     group_id: str
     topic: str
     partition: int
-    committed_offset: int | None
-    lag: int | None
     lag_ms: int | None
-    waits_ms: int | None
-    lost: int | None
-    in_log: int | None
-    margin_ms: int | None
-    offset_before_rewind: int | None
     rewind_us: int | None
     measured_us: int | None
-    quiet_ms: int | None
-    still_ms: int | None
-    is_waiting: bool | None
-    is_beyond: bool
     problem: str | None
     commit_gaps: list[int] | None
     move_gaps: list[int] | None
@@ -89,27 +82,25 @@ class _Group:
     def judged(self, row: _JudgedPartition) -> tuple[Status, int | None, str]:
         """Judges a partition of the group: its status, since when, and why."""
         is_dated = self.last_commit_us is not None and row.measured_us is not None
-        facts = rules.Facts(
-            row.committed_offset, row.lag, row.lost, row.in_log, row.is_beyond, row.is_waiting, row.waits_ms,
-            row.margin_ms, row.still_ms, row.quiet_ms, row.offset_before_rewind, self.members, self.is_simple,
+        facts = rules.Facts._make((
+            *row.facts, self.members, self.is_simple,
             None if self.read is None or not self.members else row.topic in self.read,
             max(0, (row.measured_us or 0) - (self.last_commit_us or 0)) // 1000 if is_dated else None,
             usual_gap_ms(row.commit_gaps) if row.commit_gaps else None,
             usual_gap_ms(row.move_gaps) if row.move_gaps else None,
-        )  # fmt: skip
+        ))  # fmt: skip
         found = rules.partition_status(facts)
         why = rules.reason(facts, found)
         if found is Status.UNKNOWN and row.problem is not None and row.problem != why:
-            why = row.problem if row.lag is None else f"{why}: {row.problem}"
+            why = row.problem if facts.lag is None else f"{why}: {row.problem}"
         age_ms = rules.status_age_ms(facts, found)
         since_us = None if age_ms is None or row.measured_us is None else row.measured_us - age_ms * 1000
         verdict = found, row.rewind_us if found is Status.REWOUND else since_us, why
-        self._add(row, *verdict)
+        self._add(row, *verdict, is_committed=facts.committed_offset is not None)
         return verdict
 
-    def _add(self, row: _JudgedPartition, found: Status, since_us: int | None, why: str) -> None:
+    def _add(self, row: _JudgedPartition, found: Status, since_us: int | None, why: str, *, is_committed: bool) -> None:
         rank = -1 if found is Status.ABANDONED and self.members else rules.RANKS[found]
-        is_committed = row.committed_offset is not None
         place = (row.lag_ms or 0, row.topic, row.partition) if is_committed else (0, "", 0)
         badness = rank, is_committed, *place
         if self._worst is None or badness > self._worst[0]:
@@ -288,9 +279,9 @@ def _us(time: datetime | None) -> int | None:
 
 def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.RecordBatch:
     """Judges a batch of partitions, all of which count for their groups; returns the rows of those with an offset."""
-    rows = map(
-        _JudgedPartition._make, zip(*(rel.values(batch[name]) for name in _JudgedPartition._fields), strict=True)
-    )
+    values = {name: rel.values(batch[name]) for name in _PARTITION_FACTS.names}
+    facts = zip(*(values.pop(name) for name in _FACTS), strict=True)
+    rows = map(_JudgedPartition._make, zip(facts, *values.values(), strict=True))
     verdicts = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
     told: Columns = dict(zip(_VERDICT_COLUMNS, zip(*verdicts, strict=True), strict=False))
     kept = {name: batch[name] for name in STATUS.names if name not in _VERDICT_COLUMNS}
