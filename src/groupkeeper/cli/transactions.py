@@ -36,17 +36,17 @@ from groupkeeper.rules.transactions import Standing, standing_of_known
 from groupkeeper.rules.words import counted
 
 _WHO = (
-    Column("transactional_id", "null: no coordinator shows the transaction"),
+    Column("transactional_id", "null: no coordinator reports the transaction"),
     Column("producer_id", "of the producer that has the transaction", goes=1),
     Column("producer_epoch", "", goes=7),
 )
 _HOW = (
     Column("standing", "`open`, `late`, `ending`, `unclaimed`, `hanging`, `unknown` or `ended`, see below"),
-    Column("state", "as the coordinator calls it; null: no coordinator shows the transaction", goes=2),
-    Column("started_time", "when it began; where no coordinator shows it, when its last record was written; null: not "
+    Column("state", "as the coordinator calls it; null: no coordinator reports the transaction", goes=2),
+    Column("started_time", "when it began; if no coordinator reports it, when its last record was written; null: not "
            "known", goes=4),
-    Column("open_ms", "since then; null: not known"),
-    Column("timeout_ms", "after which its coordinator aborts it; null: no coordinator shows it", goes=5),
+    Column("open_ms", "time since then; null: not known"),
+    Column("timeout_ms", "after which its coordinator aborts it; null: no coordinator reports it", goes=5),
 )  # fmt: skip
 
 TRANSACTIONS = Shape(
@@ -58,7 +58,7 @@ TRANSACTIONS = Shape(
         Column("partitions", "how many it has written to"),
         Column("held_offsets", "offsets that readers of committed records do not get, in all of these partitions "
                "together; null: not known", goes=1),
-        Column("coordinator", "`host:port`; null: none shows it", goes=6),
+        Column("coordinator", "`host:port`; null: none reports it", goes=6),
         CLUSTER,
     ],
 )  # fmt: skip
@@ -125,8 +125,8 @@ class _Found(NamedTuple):
 def _add_list(command: ArgumentParser) -> None:
     add = command.add_argument
     add("--topic", action="append", default=[], metavar="TOPIC", help=f"only {_IN_TOPIC}")
-    add("--hanging", action="store_true", help="only those that nothing will end")
-    add("--older-than", type=values.span_ms, metavar="DURATION", help="only those open for longer")
+    add("--hanging", action="store_true", help="only hanging ones, which nothing will end")
+    add("--older-than", type=values.span_ms, metavar="DURATION", help="only transactions open for longer")
     add("--all", action="store_true", help="also transactional ids without an open transaction")
     add_cluster(command, may_be_several=True)
     command.checks.append(_mistake_in_list)
@@ -303,7 +303,7 @@ def _add_abort(command: ArgumentParser) -> None:
     add("--partition", type=values.partition, metavar="TOPIC:PARTITION", help=place)
     which = "with --partition: which one, if several are open there"
     add("--producer-id", type=values.number, metavar="NUMBER", help=which)
-    forced = "with --partition: needed, as its transactional id may be one that you may not describe; be sure it hangs"
+    forced = "with --partition: needed, as you may lack DESCRIBE on its transactional id; be sure it hangs"
     add("--force", action="store_true", help=forced)
     add_executing(command, "abort the transaction", counts_groups=False)
     add_cluster(command)
@@ -404,7 +404,7 @@ ABORT = Command(
     _add_abort,
     lambda options: run_report(options, lambda _: ClusterReport(ABORTED, _abort_pages, more={"executed": False})),
     "Show the open transaction that would be aborted, and with --execute abort it. One that its coordinator has is "
-    "named by its transactional id, and its producer is fenced. One that no coordinator shows is named by its "
+    "named by its transactional id, and its producer is fenced. One that no coordinator reports is named by its "
     "partition, and needs --force: it may have a transactional id that you may not describe.",
     """\
   groupkeeper transactions abort billing-tx-1

@@ -15,7 +15,7 @@ SLACK_MS = 60 * 1000
 class Standing(StrEnum):
     """`open`: its coordinator aborts it after its timeout, if its producer does not end it before. `late`: the
     coordinator should have aborted it. `ending`: the coordinator writes its markers. `unclaimed`: no coordinator
-    shows it; it hangs, or is too young to tell, or its transactional id is hidden. `hanging`: no coordinator shows
+    reports it; it hangs, is too recent to judge, or its transactional id is hidden. `hanging`: no coordinator reports
     it, and its last record (by the producer's timestamp) is older than the longest timeout. `unknown`: not all
     coordinators replied. `ended`: no transaction is open.
     """

@@ -38,8 +38,8 @@ class MetricsSubscription(SettingsTable):
     """
 
     interval_ms = whole(300000, doc="How often a client pushes its metrics.")
-    match = names((), doc="Clients that are meant: selector=pattern; none is all.")
-    metrics = names((), doc="Beginnings of the metrics' names; * is all, none is no metric.")
+    match = names((), doc="Patterns of clients, as selector=pattern; empty: all clients.")
+    metrics = names((), doc="Prefixes of the metrics' names; *: all; empty: none.")
 
     overrides: Mapping[str, str]
 

@@ -130,8 +130,8 @@ def add_timeout(where: argparse._ArgumentGroup, otherwise_ms: int = TIMEOUT_MS) 
         "--timeout",
         type=values.span_ms,
         metavar="DURATION",
-        help="of each call to a cluster, with all its retries; default: default.api.timeout.ms of the properties, else "
-        f"{otherwise_ms // 1000}s",
+        help="the limit of each call to a cluster, with all its retries; default: default.api.timeout.ms of the "
+        f"properties, else {otherwise_ms // 1000}s",
     )
 
 

@@ -42,7 +42,7 @@ OFFSETS = Shape(
         _GROUP,
         Column("topic", ""),
         Column("partition", ""),
-        Column("committed_offset", "that of the next record to read; null: nothing is committed. "
+        Column("committed_offset", "the offset of the next record to read; null: nothing is committed. "
                "In a share group: the start offset, before which every record is done; null: no member has read the "
                "partition yet"),
         Column("log_start_offset", "of the oldest record", in_table=False),
@@ -119,7 +119,7 @@ MEMBERS = Shape(
         Column("partitions", "how many are assigned to it; null: that cannot be read", in_table=False),
         Column(
             "assignment",
-            "a list of `{topic, partition}`; in a streams group what its active tasks read; null: it cannot be read",
+            "a list of `{topic, partition}`; in a streams group those of its active tasks; null: it cannot be read",
         ),
         Column("target_assignment", "its target assignment; null in a classic group", goes=6),
         Column("rack_id", "", in_table=False),
@@ -136,7 +136,7 @@ STATES = Shape(
         Column("type", "`Classic`, `Consumer`, `Share` or `Streams`"),
         Column("state", ""),
         Column("members", "how many"),
-        Column("assignor", "null: none is agreed on", goes=2),
+        Column("assignor", "null: the members have not agreed on one", goes=2),
         Column("coordinator", "`host:port`", goes=3),
         Column("group_epoch", "null in a classic group", goes=1),
         Column("target_epoch", "null in a classic group", goes=4),

@@ -54,7 +54,7 @@ HISTORY = Shape(
         Column("id", "of the change: `groupkeeper undo ID` takes it back"),
         Column("time", ""),
         Column("user", "who made it"),
-        Column("host", "on which machine", in_table=False),
+        Column("host", "the machine", in_table=False),
         Column("principal", "the principal of that user for the brokers; null: not known", in_table=False),
         Column("cluster_id", "of the cluster; null: not known", goes=3),
         Column("kind", "`reset`, `undo`, `delete-offsets`, ..."),

@@ -23,8 +23,8 @@ QUERIES_LAG = Shape(
         ),
         Column("lost", "offsets of the lag before the log start: their records were removed unread; null: not known"),
         Column("status", "as of `groups offsets`"),
-        Column("batch", "the last batch that is done; null: none is"),
-        Column("batch_time", "when it was done; null: none is"),
+        Column("batch", "the last completed batch; null: no batch is completed"),
+        Column("batch_time", "when it was completed; null: no batch is completed"),
         Column("query_id", "the query's id; null: the checkpoint has none", in_table=False),
     ],
 )

@@ -126,7 +126,7 @@ TRANSACTIONS = Table(
         Column(
             "is_hanging",
             pa.bool_(),
-            "whether no coordinator shows it, and its last record, by its own time, is older than brokers let a "
+            "whether no coordinator reports it, and its last record, by its own time, is older than brokers let a "
             "transaction be open; null: a coordinator could not be queried, or the age or that limit is not known",
         ),
         Column(
