@@ -1,4 +1,4 @@
-"""The groups that need someone, as the first page shows them."""
+"""The groups that need attention, as the first page shows them."""
 
 from urllib.parse import parse_qs, urlsplit
 

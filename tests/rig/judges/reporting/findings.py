@@ -15,7 +15,7 @@ Wrong = tuple[str, str, str]
 """Cluster, group, and what is wrong."""
 
 TOLD = ("losing", "stopped", "stalled", "rewound", "lagging")
-"""Statuses, which are judged in the tables, of groups that need someone."""
+"""Statuses, which are judged in the tables, of groups that need attention."""
 URGENT = ("expiring", "standing", "behind", "rest")
 """The findings that they lead to."""
 
