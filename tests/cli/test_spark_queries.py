@@ -136,7 +136,7 @@ def test_a_cluster_that_is_called_by_its_id(spark: Run, servers: str, tmp_path: 
     status, report = spark("lag", tmp_path / "edited")
     assert (status, lags(report)) == (0, {})
     (note,) = report["notes"]
-    assert note.startswith(f"edited: it reads {other}, and this cluster is {own}: ask the other one, or say what")
+    assert note.startswith(f"edited: it reads {other}, and this cluster is {own}: ask the other one, or give this")
     assert lags(spark("lag", f"{other}:={tmp_path / 'edited'}")[1]) == {("edited", "orders", 0): (9, 11)}
 
 
