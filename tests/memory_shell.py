@@ -1,4 +1,4 @@
-"""A shell around one coordinator without a broker: an in-memory log of bytes, a clock that is told the time, timers.
+"""A driver of one coordinator without a broker: an in-memory log of bytes, a clock that is told the time, timers.
 
 It does the six steps that `groupkeeper.coordinator.kernel.result` describes, and nothing else. The log holds encoded
 records and a restart decodes them, so what does not survive its own encoding shows after a restart.
