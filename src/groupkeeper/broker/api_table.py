@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from importlib import import_module
+from typing import Any
 
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.framing import API_VERSIONS, request_class
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.primitives import RootMessage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Any
-
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.protocol.errors import KafkaError
-
-    Handler = Callable[[Any, Call, Any], Awaitable[RootMessage | None]]
-    """The first is the Broker, which imports this table; the last the request."""
-    Reply = Callable[[Any, Call, Any], Any]
-    """A function whose answers may be awaitable while `Node.answers_may_wait`."""
-    Refusal = Callable[[Call, Any, KafkaError], RootMessage]
+Handler = Callable[[Any, Call, Any], Awaitable[RootMessage | None]]
+"""The first is the Broker, which imports this table; the last the request."""
+Reply = Callable[[Any, Call, Any], Any]
+"""A function whose answers may be awaitable while `Node.answers_may_wait`."""
+Refusal = Callable[[Call, Any, KafkaError], RootMessage]
 
 
 class Api:

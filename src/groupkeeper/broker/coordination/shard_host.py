@@ -9,30 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from logging import getLogger
 from time import perf_counter_ns
+from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.log.topics import Topic, Topics
 from groupkeeper.broker.log.waiter import wait_until
 from groupkeeper.broker.placement.placement import NO_LEADER
+from groupkeeper.coordinator.kernel.result import ProducerEpoch
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.java_hash import partition_of_group, partition_of_one
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
-
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.log.topics import Topic, Topics
-    from groupkeeper.coordinator.kernel.result import ProducerEpoch
-    from groupkeeper.protocol.record_batch import BatchHeader
-    from groupkeeper.protocol.record_batch import Record as LogRecord
+from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.record_batch import Record as LogRecord
 
 _log = getLogger("groupkeeper.broker")
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.coordinator.kernel.result import ProducerEpoch
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record_batch import write_pairs
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.coordinator.kernel.result import ProducerEpoch
-
-    Pair = tuple[bytes, bytes | None]
-    """Key and value."""
+Pair = tuple[bytes, bytes | None]
+"""Key and value."""
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _MAPPED: dict[type[KafkaError], type[KafkaError]] = {

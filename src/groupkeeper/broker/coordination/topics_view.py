@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from functools import cache
+from types import ModuleType
 
+from groupkeeper.broker.log.topics import Topics
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import ModuleType
-
-    from groupkeeper.broker.log.topics import Topics
 
 _NO_RE2 = "google-re2 is not installed (there is none for PyPy)"
 

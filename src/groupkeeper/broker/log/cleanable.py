@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.log.segment import Segment
 from groupkeeper.broker.log.segment_index import NO_TIMESTAMP
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.log.segment import Segment
 
 
 def expired_count(log: PartitionLog, now_ms: int) -> int:

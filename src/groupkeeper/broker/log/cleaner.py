@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from logging import getLogger
 from time import perf_counter, thread_time
 from typing import TypeVar
 
-from groupkeeper.broker.log.cleanable import active_is_heavy, dirty_part, expired_count, is_outdated
-from groupkeeper.broker.log.compaction import Compaction
+from groupkeeper.broker.log.cleanable import Dirty, active_is_heavy, dirty_part, expired_count, is_outdated
+from groupkeeper.broker.log.compaction import Cleaned, Compaction
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.sealed_segments import save_aborted
-from groupkeeper.broker.log.segment import file_name
+from groupkeeper.broker.log.segment import Segment, file_name
 from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
+from groupkeeper.broker.log.topics import Topic, Topics
+from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.storage.directory import sync_file
+from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol import INTERNAL_TOPICS
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record_batch import CorruptRecord
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-
-    from groupkeeper.broker.log.cleanable import Dirty
-    from groupkeeper.broker.log.compaction import Cleaned
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.log.segment import Segment
-    from groupkeeper.broker.log.topics import Topic, Topics
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.storage.open_files import OpenFiles
 
 _log = getLogger("groupkeeper.broker")
 

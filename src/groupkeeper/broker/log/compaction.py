@@ -10,23 +10,24 @@ after the last of these records.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.segment import Segment, file_name
 from groupkeeper.broker.log.segment_files import CLEANED, LOG
 from groupkeeper.broker.log.transaction_survey import TransactionSurvey
-from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header, read_records
+from groupkeeper.broker.storage.open_files import OpenFiles
+from groupkeeper.protocol.record_batch import (
+    HEADER_SIZE,
+    BatchHeader,
+    CorruptRecord,
+    check_crc,
+    read_header,
+    read_records,
+)
 from groupkeeper.protocol.record_batch import read_end_transaction as end_of
-from groupkeeper.protocol.retained_batch import read_entries, read_keys, retained_batch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.storage.open_files import OpenFiles
-    from groupkeeper.protocol.record_batch import BatchHeader
-    from groupkeeper.protocol.retained_batch import BatchEntry
+from groupkeeper.protocol.retained_batch import BatchEntry, read_entries, read_keys, retained_batch
 
 _CHUNK = 1 << 20
 _BATCHES_PER_STEP = 16

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from logging import getLogger
 from types import MappingProxyType
+from typing import Final
 from zlib import crc32
 
+from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.producers import Producers
 from groupkeeper.broker.log.record_walk import QUICK_CONTENT, first_of, is_quick
 from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_segments
@@ -21,22 +24,22 @@ from groupkeeper.broker.log.segment import Segment, TornTail, file_name
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, repair, retire, swap_steps, without_copies
 from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.broker.placement.placement import Placement
+from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import replace_file
+from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.compression import ContentTooLarge, CorruptRecord
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
-from groupkeeper.protocol.record_batch import Record, marker_in, read_header, read_records, stamped
+from groupkeeper.protocol.record_batch import (
+    BatchHeader,
+    EndTransaction,
+    Record,
+    marker_in,
+    read_header,
+    read_records,
+    stamped,
+)
 from groupkeeper.protocol.uuids import uuid_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Final
-
-    from groupkeeper.broker.log.long_reads import LongReads
-    from groupkeeper.broker.settings.topic import TopicConfig
-    from groupkeeper.broker.storage.open_files import OpenFiles
-    from groupkeeper.protocol.record_batch import BatchHeader, EndTransaction
 
 _log = getLogger("groupkeeper.broker")
 

@@ -6,20 +6,15 @@ whose markers lie in a segment.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 from struct import error as struct_error
 
 from google_crc32c import value as crc32c
 
-from groupkeeper.broker.log.producers import Aborted, Producers
+from groupkeeper.broker.log.producers import Aborted, Producer, Producers
 from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol.record_batch import BatchHeader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from groupkeeper.broker.log.producers import Producer
 
 _SNAPSHOT_VERSION = 1
 _START = Struct(">hI")

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from logging import getLogger
 
 from groupkeeper.broker.log.producer_snapshot import decode_producers, encode_aborted, encode_producers
-from groupkeeper.broker.log.segment import ABORTED, CHECKSUMS, file_name
+from groupkeeper.broker.log.producers import Aborted, Producers
+from groupkeeper.broker.log.segment import ABORTED, CHECKSUMS, Segment, file_name
 from groupkeeper.broker.log.segment_files import INDEXES, SNAPSHOT
 from groupkeeper.broker.log.segment_index import replace_bytes
 from groupkeeper.broker.storage.directory import sync_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from groupkeeper.broker.log.producers import Aborted, Producers
-    from groupkeeper.broker.log.segment import Segment
 
 _log = getLogger("groupkeeper.broker")
 

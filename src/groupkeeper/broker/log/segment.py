@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from logging import getLogger
 from struct import Struct
+from typing import ClassVar, Final
 
 from google_crc32c import value as crc32c
 
 from groupkeeper.broker.log.producer_snapshot import decode_aborted
+from groupkeeper.broker.log.producers import Aborted
 from groupkeeper.broker.log.scan import MAGIC, Damage, scan
 from groupkeeper.broker.log.segment_index import NO_TIMESTAMP, SegmentIndex, replace_bytes
+from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.native import mypyc_attr
-from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import ClassVar, Final
-
-    from groupkeeper.broker.log.producers import Aborted
-    from groupkeeper.broker.storage.open_files import OpenFiles
-    from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptRecord, check_crc, read_header
 
 _log = getLogger("groupkeeper.broker")
 

@@ -7,10 +7,7 @@ from copy import deepcopy
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.protocol.errors import NotLeaderOrFollower, OffsetOutOfRange
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.record_batch import BatchHeader
 
 
 class StaleLog(PartitionLog):

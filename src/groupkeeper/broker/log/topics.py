@@ -10,28 +10,23 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from logging import getLogger
+from typing import Any
 
 from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, topic_id_of
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.placement.placements import Placements, Replicas
+from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.topic import TopicConfig
-from groupkeeper.broker.storage.directory import random_uuid
+from groupkeeper.broker.storage.directory import StorageDirectory, random_uuid
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
+from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol import INTERNAL_TOPICS, METADATA_TOPIC, errors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from concurrent.futures import ThreadPoolExecutor
-    from typing import Any
-
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.storage.directory import StorageDirectory
-    from groupkeeper.broker.storage.open_files import OpenFiles
 
 _log = getLogger("groupkeeper.broker")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
-    from groupkeeper.broker.log.producers import Aborted
-    from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.broker.log.producers import Aborted
+from groupkeeper.protocol.record_batch import BatchHeader
 
 
 class TransactionSurvey:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
+from asyncio import Future, get_running_loop
+from collections.abc import Callable, Iterable
 from typing import Protocol
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from asyncio import Future
-    from collections.abc import Callable, Iterable
 
 _ANY_NUMBER = 1 << 62
 

@@ -7,23 +7,18 @@ connection waits for the limits before any work is done for it, and gets the new
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from logging import ERROR, INFO, getLogger
 
-from groupkeeper.broker.network.connection_limits import ConnectionRefused
+from groupkeeper.broker.network.connection_limits import ConnectionLimits, ConnectionRefused
+from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.broker.storage.open_files import OUT_OF_DESCRIPTORS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket
-    import ssl
-    from collections.abc import Callable
-
-    from groupkeeper.broker.network.connection_limits import ConnectionLimits
-    from groupkeeper.broker.network.rated_log import RatedLog
-
-    Context = Callable[[], ssl.SSLContext]
+Context = Callable[[], ssl.SSLContext]
 
 _log = getLogger("groupkeeper.broker")
 

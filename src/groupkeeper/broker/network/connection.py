@@ -5,25 +5,21 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Awaitable, Callable
 from logging import ERROR
 from math import inf
 from time import perf_counter
 from typing import Final, Protocol, cast
 
 from groupkeeper.broker.network.closing import CloseConnection
+from groupkeeper.broker.network.held_bytes import HeldBytes
+from groupkeeper.broker.network.listeners import Listener
+from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.native import mypyc_attr
 from groupkeeper.security.identity import Identity
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Later = Callable[[], Awaitable[bytes | None]]
-    """Gives the answer to a request that has to wait for something."""
-
-    from groupkeeper.broker.network.held_bytes import HeldBytes
-    from groupkeeper.broker.network.listeners import Listener
-    from groupkeeper.broker.network.rated_log import RatedLog
+Later = Callable[[], Awaitable[bytes | None]]
+"""Gives the answer to a request that has to wait for something."""
 
 _QUEUED_BYTES_LIMIT: Final = 1 << 17
 _FRAME_OVERHEAD: Final = 64

@@ -12,15 +12,12 @@ from collections import Counter
 from logging import getLogger
 from typing import NamedTuple, Protocol
 
+from groupkeeper.broker.network.rated_log import RatedLog
+from groupkeeper.broker.node import Node
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent
 from groupkeeper.broker.settings.config import Config, parse_counts_by_host
 from groupkeeper.broker.storage.open_files import descriptor_limit
 from groupkeeper.java_numbers import INT_MAX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.network.rated_log import RatedLog
-    from groupkeeper.broker.node import Node
 
 _log = getLogger("groupkeeper.broker")
 

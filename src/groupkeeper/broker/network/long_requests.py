@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from copy import copy
 from itertools import chain
+from typing import Any, Final, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-    from typing import Any, Final, TypeVar
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.node import Node
+from groupkeeper.protocol.primitives import Message, RootMessage
 
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.node import Node
-    from groupkeeper.protocol.primitives import Message, RootMessage
-
-    Path = tuple[str, ...]
-    R = TypeVar("R")
-    T = TypeVar("T")
+Path = tuple[str, ...]
+R = TypeVar("R")
+T = TypeVar("T")
 
 _PART = 500
 """Elements of a part, which take a few milliseconds."""

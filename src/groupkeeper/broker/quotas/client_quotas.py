@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.quotas import entities
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent, TokenBucket
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol.errors import ThrottlingQuotaExceeded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "quotas.journal"
 _PRODUCE, _FETCH = 0, 1

@@ -7,17 +7,13 @@ broker has none.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.table import SettingsTable, names, whole
+from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import InvalidRequest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "client-metrics.journal"
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.catalog import broker_setting, change_of
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.features import has_eligible_replicas
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import ANY, FIXED, LISTENER, ONE
+from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import InvalidConfig
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "broker.journal"
 

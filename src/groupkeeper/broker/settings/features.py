@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "features.journal"
 

@@ -10,23 +10,19 @@ the coordinator get the same object. Settings without a broker setting are decla
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from groupkeeper.base_error import InvalidSetting
+from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations, offloading
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import Setting, SettingsTable, flag, text
+from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.java_numbers import INT_MAX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.storage.directory import StorageDirectory
-    from groupkeeper.coordinator.kernel.settings import Settings
 
 JOURNAL = "groups.journal"
 

@@ -4,12 +4,10 @@ coordinators that it leads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.config import Config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _IDENTITY = ("node.id", "broker.id", "log.dir", "log.dirs", "listeners", "listener.", "advertised.", "broker.rack")
 _TOPICS = ("auto.create.topics.enable", "num.partitions", "default.replication.factor", "delete.topic.enable")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from groupkeeper.base_error import InvalidSetting
+from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import ACCEPTED, Setting, SettingsTable, flag, long, names, real, text, whole
 from groupkeeper.java_numbers import LONG_MAX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from groupkeeper.broker.settings.config import Config
 
 _OWN_LEVEL = f"{ACCEPTED}; the level cannot be set."
 _NO_REMOTE = f"{ACCEPTED}; there is no remote storage."
