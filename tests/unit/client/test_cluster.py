@@ -176,6 +176,19 @@ async def test_a_broker_may_answer_after_metadata_left_it_out() -> None:
         assert (await describing).all()["g"].coordinator.id == 2
 
 
+async def test_old_connections_of_a_moved_broker_are_closed() -> None:
+    first = ScriptedBroker(1, handlers=LISTING)
+    old = ScriptedBroker(2, handlers=LISTING)
+    new = ScriptedBroker(2, handlers=LISTING)
+    async with new, admin_of(first, old) as admin:
+        await admin.list_groups()
+        first.peers = [first, new]
+        await admin.list_groups()
+        await admin.list_groups()
+        assert (old.count("ListGroups"), new.count("ListGroups")) == (1, 2)
+        await old.until_no_connection()
+
+
 async def test_arguments_win_over_properties() -> None:
     async with ScriptedBroker(handlers=LISTING) as broker:
         properties = {"client.id": "from-properties", "request.timeout.ms": "1"}
