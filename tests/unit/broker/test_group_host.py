@@ -115,6 +115,20 @@ async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-
     assert await peer.fetch() == {}
 
 
+async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp_path: Path) -> None:  # GO-76
+    async with new_broker(tmp_path) as broker:
+        topic = broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        await Peer(broker).commit({T0: 5})
+        log = broker.groups.shard_of("g").log
+        shard, again = (GroupShard(log, broker.groups.settings, broker.now_ms, GroupMeters()) for _ in range(2))
+        shard.remove_topics({"t": topic.topic_id})
+        for one in (shard, again):
+            await one.load()
+            assert not one.coordinator.state.offsets.of_group("g")
+            one.unload()
+
+
 async def test_more_partitions_are_loaded_anew(peer: Peer) -> None:  # GP-01
     await peer.commit({T0: 5})
     peer.broker.topics.grow(topic_of(peer.broker, OFFSETS_TOPIC), 8)
