@@ -3,7 +3,7 @@ from math import inf
 import pytest
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, listeners_of
+from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig, OffsetReset
 from groupkeeper.broker.settings.group_settings import BOUNDED
@@ -117,6 +117,15 @@ def test_features_and_the_old_name_of_the_node_id() -> None:
 
 
 class TestListeners:
+    def test_advertised_addresses(self) -> None:
+        given = config(listeners="A://h:0,PLAINTEXT://[::1]:5", listener_security_protocol_map="A:PLAINTEXT")
+        bound = {one.name: one for one in listeners_of(given)}
+        bound["A"] = bound["A"]._replace(port=77)
+        assert advertised_of(given, bound, Endpoint(1, "", 0)) == {
+            "A": Endpoint(1, "h", 77),
+            "PLAINTEXT": Endpoint(1, "::1", 5),
+        }
+
     def test_advertised_listeners_win(self) -> None:
         given = config(advertised_listeners="PLAINTEXT://outside:99")
         assert advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, Endpoint(3, "", 0)) == {
@@ -127,6 +136,25 @@ class TestListeners:
         given = config(advertised_listeners="PLAINTEXT://0.0.0.0:99")
         with pytest.raises(InvalidSetting, match=r"clients cannot reach PLAINTEXT://0\.0\.0\.0:99"):
             advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, Endpoint(3, "", 0))
+
+    @pytest.mark.parametrize(
+        ("given", "listeners", "advertised"),
+        [
+            ({}, "PLAINTEXT://127.0.0.1:7", None),
+            ({"listeners": "CONTROLLER://h:1"}, "PLAINTEXT://127.0.0.1:7", None),
+            ({"listeners": "CONTROLLER://h:1,A://[::1]:2,B://h:3"}, "A://[::1]:7", None),
+            (
+                {"listeners": "A://:2,B://h:3", "advertised.listeners": "B://other:3,a://outside:2"},
+                "A://:7",
+                "A://outside:7",
+            ),
+        ],
+    )
+    def test_a_port_of_its_own(self, given: dict[str, str], listeners: str, advertised: str | None) -> None:
+        changed = given_port({**given, "num.partitions": "3"}, 7)
+        assert changed.pop("listeners") == listeners
+        assert changed.pop("advertised.listeners", None) == advertised
+        assert changed == {"num.partitions": "3"}
 
     @pytest.mark.parametrize(
         ("given", "message"),

@@ -161,6 +161,17 @@ async def test_a_member_that_joins_again_says_whether_it_has_an_endpoint(peer: P
     assert told == [(0, 1), (0, 1), (1, None), (2, 2)]
 
 
+async def test_groups_have_their_own_settings(peer: Peer) -> None:  # GF-02
+    peer.broker.group_configs.configure(
+        "g", {"streams.heartbeat.interval.ms": "7000", "streams.num.standby.replicas": "1"}
+    )
+    first = await beat(peer, 0)
+    assert first.heartbeat_interval_ms == 7000
+    group = peer.broker.groups.shard_of("g").coordinator.state.groups["g"]
+    assert isinstance(group, StreamsGroup)
+    assert group.assignment_configs == {"num.standby.replicas": "1"}
+
+
 @pytest.mark.parametrize(
     "switch", [{"feature.streams.version": 0}, {"group.coordinator.rebalance.protocols": "classic,consumer"}]
 )
