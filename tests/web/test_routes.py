@@ -129,6 +129,13 @@ def links_of(answer: Answer) -> list[str]:
     return [unescape(each) for each in re.findall(r'href="(/[^"]*)"', answer.text)]
 
 
+def forms_of(answer: Answer) -> dict[str, list[tuple[str, str]]]:
+    """The hidden fields of forms that look for something, by their addresses."""
+    forms = re.findall(r'<form method="get" action="([^"]*)"[^>]*>(.*?)</form>', answer.text, re.DOTALL)
+    hidden = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)"')
+    return {action: [(name, unescape(value)) for name, value in hidden.findall(form)] for action, form in forms}
+
+
 def lost_parameters(path: str, fields: Mapping[str, str], answers: Sequence[Answer]) -> set[str]:
     """Those that are not in links to the same list in another order."""
     queries = [urlsplit(link).query for answer in answers for link in links_of(answer) if urlsplit(link).path == path]
@@ -332,6 +339,14 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
                 or path in OF_HISTORY
                 or answer.status != 200
                 or "not in the history" in page.text,
+                "what the history lacks is not counted: is_partial": state != "from the history"
+                or path in OF_HISTORY
+                or not re.search(r"\b0 [a-z]", page.text),
+                "forms keep the cluster, in a hidden field (OF_ALL_CLUSTERS: but of others)": all(
+                    action in OF_ALL_CLUSTERS or ("cluster", HOSTILE) in fields
+                    for action, fields in forms_of(answer).items()
+                    if action == path
+                ),
             }
             wrong += [(state, path, what) for what, holds in rules.items() if not holds]
     assert not wrong, wrong

@@ -111,6 +111,23 @@ class TestEachMechanism:
                 answer = await token(wire, message)
             assert answer.error_code == errors.SaslAuthenticationFailed.code
 
+    @pytest.mark.parametrize("mechanism", MECHANISMS)
+    async def test_what_answers_a_challenge_logs_in_once(
+        self, broker: Broker, connect: Connect, mechanism: str
+    ) -> None:
+        conversation = sasl_security(Security(), logins.properties(mechanism), None).begin()
+        wire, said, challenges = await connect(broker), [await conversation.first()], []
+        await handshake(wire, mechanism)
+        while len(said) > len(challenges):
+            challenges.append((await token(wire, said[-1])).auth_bytes)
+            if (message := conversation.answer(challenges[-1])) is not None:
+                said.append(message)
+        assert await may_ask(wire)
+        wire = await connect(broker)
+        await handshake(wire, mechanism)
+        answers = [await token(wire, message) for message in said]
+        assert (answers[-1].error_code == 0) is (len(said) == 1), "the same messages log in again, at another time"
+
 
 @pytest.mark.parametrize("username", ["carol", "nobody"])
 async def test_scram_tells_a_wrong_password_from_an_unknown_user_by_nothing_said(wire: Wire, username: str) -> None:

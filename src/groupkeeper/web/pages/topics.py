@@ -115,14 +115,17 @@ def topics_page(
         f'<label>name contains<input type="search" name="q" value="{escape(text)}"/></label>'
         '<button type="submit">Show</button></form>'
     )
-    counts = f"{words.counted(len(topics), 'topic')} that groups have committed offsets for, or that members read."
+    counts = ""
+    if not snapshot.is_partial:
+        counted = words.counted(len(topics), "topic")
+        counts = f'<p class="soft">{counted} that groups have committed offsets for, or that members read.</p>'
     table = markup.table(_COLUMNS, order.cut(topics), "topics", heads=order.heads(_COLUMNS, link))
     if not topics:
         none = "No topic matches, or no group has offsets or members."
         if snapshot.is_partial:
             none = "They are not in the history, from which these numbers come."
         table = f'<p class="card soft">{none}</p>'
-    list_ = f'{scope.left_out(snapshot)}<p class="soft">{counts}</p>{table}{order.turning(len(topics), link)}'
+    list_ = f"{scope.left_out(snapshot)}{counts}{table}{order.turning(len(topics), link)}"
     body = f"{when}{form}{parts.live('list', parts.old(mark, list_))}"
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
