@@ -116,7 +116,7 @@ class TestEachMechanism:
         self, broker: Broker, connect: Connect, mechanism: str
     ) -> None:
         conversation = sasl_security(Security(), logins.properties(mechanism), None).begin()
-        wire, said, challenges = await connect(broker), [await conversation.first()], []
+        wire, said, challenges = await connect(broker), [await conversation.first()], list[bytes]()
         await handshake(wire, mechanism)
         while len(said) > len(challenges):
             challenges.append((await token(wire, said[-1])).auth_bytes)
