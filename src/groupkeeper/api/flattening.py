@@ -155,9 +155,9 @@ def _rows(keys: tuple[Any, ...], value: object) -> Iterator[FlatRow]:
             yield _lag_row(value, None)
         case CommittedOffsets():
             columns = zip(value.partitions, value.offsets, value.leader_epochs, value.metadata, strict=True)
-            for place, offset, epoch, metadata in columns:
-                yield FlatRow(keys, CommittedRow(*place, offset, epoch, metadata))
-            yield from (FlatRow((*keys, place), failure=failure) for place, failure in value.failed.items())
+            for tp, offset, epoch, metadata in columns:
+                yield FlatRow(keys, CommittedRow(*tp, offset, epoch, metadata))
+            yield from (FlatRow((*keys, tp), failure=failure) for tp, failure in value.failed.items())
         case LogDir():
             yield from _replicas(keys, value)
         case Mapping():
@@ -199,8 +199,8 @@ def _lag_row(one: PartitionLag, failure: Failure | None) -> FlatRow:
 
 def _replicas(keys: tuple[Any, ...], log_dir: LogDir) -> Iterator[FlatRow]:
     disk = log_dir.total_bytes, log_dir.usable_bytes
-    for place, replica in log_dir.replicas.items():
-        yield FlatRow(keys, ReplicaRow(*place, replica.size, replica.lag, replica.is_future, *disk), log_dir.error)
+    for tp, replica in log_dir.replicas.items():
+        yield FlatRow(keys, ReplicaRow(*tp, replica.size, replica.lag, replica.is_future, *disk), log_dir.error)
     if not log_dir.replicas:
         yield FlatRow(keys, ReplicaRow(None, None, None, None, None, *disk), log_dir.error)
 

@@ -116,10 +116,10 @@ class _Found(NamedTuple):
     held: Mapping[TopicPartition, int]
     problems: list[Problem]
 
-    def held_in(self, places: Collection[TopicPartition]) -> int | None:
+    def held_in(self, tps: Collection[TopicPartition]) -> int | None:
         """The number of offsets held back in partitions; None: unknown for one, or the partitions are unknown."""
-        known = [self.held[place] for place in places if place in self.held]
-        return sum(known) if places and len(known) == len(places) else None
+        known = [self.held[tp] for tp in tps if tp in self.held]
+        return sum(known) if tps and len(known) == len(tps) else None
 
 
 def _add_list(command: ArgumentParser) -> None:
@@ -164,20 +164,18 @@ async def _look(
 ) -> _Found:
     admin = session.admin
     held, failed = await held_offsets(admin, topics)
-    found = await open_anywhere(admin, [place for place, number in held.items() if number], states=states)
+    found = await open_anywhere(admin, [tp for tp, number in held.items() if number], states=states)
     described = found.described
     if topics is not None:
-        described = {
-            key: one for key, one in described.items() if any(place.topic in topics for place in one.partitions)
-        }
-    problems = [_problem_at(failure, place) for place, failure in {**failed, **found.failed}.items()]
+        described = {key: one for key, one in described.items() if any(tp.topic in topics for tp in one.partitions)}
+    problems = [_problem_at(failure, tp) for tp, failure in {**failed, **found.failed}.items()]
     problems += [problem_of(failure) for failure in found.silent]
     return _Found(described, found, held, problems)
 
 
-def _problem_at(failure: Failure, place: TopicPartition) -> Problem:
-    partition = None if place.partition < 0 else place.partition
-    return problem_of(failure, Attempt.READ_RECORDS, topic=place.topic, partition=partition)
+def _problem_at(failure: Failure, tp: TopicPartition) -> Problem:
+    partition = None if tp.partition < 0 else tp.partition
+    return problem_of(failure, Attempt.READ_RECORDS, topic=tp.topic, partition=partition)
 
 
 def _is_wanted(row: Row, options: Namespace) -> bool:

@@ -259,7 +259,7 @@ def topic_views(
 ) -> Mapping[str, TopicView]:
     """Sums by topic of a group's rows, which are in order of topics."""
     members = () if description is None else description.members
-    assigned = Counter(topic for member in members for topic in {place.topic for place in member.assignment})
+    assigned = Counter(topic for member in members for topic in {tp.topic for tp in member.assignment})
     since_ms = {each.topic: each.since_ms for each in standing}
     views: dict[str, TopicView] = {}
     start = 0

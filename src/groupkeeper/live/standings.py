@@ -230,14 +230,14 @@ def _stood(
     """
     found = {}
     for row in rows:
-        place = TopicPartition(row.topic, row.partition)
-        last = before.get(place)
+        tp = TopicPartition(row.topic, row.partition)
+        last = before.get(tp)
         if row.committed is not None and row.lag:
             offset = row.committed.offset
             since_ms = new_ms if last is None else at_ms if last.offset != offset else min(last.since_ms, at_ms)
-            found[place] = Stood(offset, since_ms)
+            found[tp] = Stood(offset, since_ms)
         elif last is not None and row.failure is not None:
-            found[place] = last
+            found[tp] = last
     return found
 
 

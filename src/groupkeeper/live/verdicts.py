@@ -106,10 +106,10 @@ def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str
     return "; ".join(found) or None
 
 
-def since_ms(group: GroupView, place: TopicPartition, now_ms: int) -> int | None:
+def since_ms(group: GroupView, tp: TopicPartition, now_ms: int) -> int | None:
     """Since when a partition has had its status, in ms; None: unknown, or the status begins at no certain time."""
     for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
-        if row is not None and place == (row.topic, row.partition):
+        if row is not None and tp == (row.topic, row.partition):
             age_ms = rules.status_age_ms(facts, status)
             return None if age_ms is None else now_ms - age_ms
     return None

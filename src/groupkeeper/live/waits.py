@@ -40,17 +40,17 @@ class Holders:
 
     async def ask(self, admin: Admin, held: Mapping[TopicPartition, int], at_ms: int) -> None:
         """Asks about partitions. `held`: their last stable offsets; answers about other partitions are forgotten."""
-        self._asked = {place: asked for place, asked in self._asked.items() if held.get(place) == asked[0]}
-        self._found = {place: one for place, one in self._found.items() if place in self._asked}
+        self._asked = {tp: asked for tp, asked in self._asked.items() if held.get(tp) == asked[0]}
+        self._found = {tp: one for tp, one in self._found.items() if tp in self._asked}
         due = [each for each in held if at_ms - self._asked.get(each, (0, 0))[1] >= _ASK_AGAIN_MS][:_MOST_ASKED]
-        self._asked |= {place: (held[place], at_ms) for place in due}
+        self._asked |= {tp: (held[tp], at_ms) for tp in due}
         found = await open_in(admin, due)
-        self._found = {place: one for place, one in self._found.items() if place not in due}
+        self._found = {tp: one for tp, one in self._found.items() if tp not in due}
         self._found |= {one.place: one for one in reversed(found.transactions)}
 
-    def of(self, place: TopicPartition) -> OpenTransaction | None:
+    def of(self, tp: TopicPartition) -> OpenTransaction | None:
         """The oldest open transaction in a partition; None: unknown, or no reader waits for one."""
-        return self._found.get(place)
+        return self._found.get(tp)
 
 
 class EndsSeen:
@@ -59,11 +59,11 @@ class EndsSeen:
     def __init__(self) -> None:
         self._points: dict[TopicPartition, tuple[array[int], array[int]]] = {}
 
-    def note(self, topic_partition: TopicPartition, end: int, at_ms: int, *, is_new: bool = False) -> bool:
+    def note(self, tp: TopicPartition, end: int, at_ms: int, *, is_new: bool = False) -> bool:
         """Notes the log's end at a time. `is_new`: the topic was created again. A log that has become shorter counts
         as new, too; returns whether the log is new.
         """
-        ends, times = self._points.setdefault(topic_partition, (array("q"), array("q")))
+        ends, times = self._points.setdefault(tp, (array("q"), array("q")))
         is_new = is_new or (bool(ends) and end < ends[-1])
         if is_new or (ends and at_ms < times[-1]):
             del ends[:], times[:]
@@ -76,27 +76,25 @@ class EndsSeen:
             del ends[1 : _MOST_POINTS // 2 : 2], times[1 : _MOST_POINTS // 2 : 2]
         return is_new
 
-    def written_ms(self, topic_partition: TopicPartition, offset: int) -> int | None:
+    def written_ms(self, tp: TopicPartition, offset: int) -> int | None:
         """The estimated time at which a record was written, in ms; None: before the first look, or not yet."""
-        ends, times = self._points.get(topic_partition, (array("q"), array("q")))
+        ends, times = self._points.get(tp, (array("q"), array("q")))
         after = bisect_right(ends, offset)
         if not 0 < after < len(ends):
             return None
         first, last = ends[after - 1], ends[after]
         return times[after - 1] + (times[after] - times[after - 1]) * (offset - first) // (last - first)
 
-    def seen_ms(self, topic_partition: TopicPartition, offset: int) -> int | None:
+    def seen_ms(self, tp: TopicPartition, offset: int) -> int | None:
         """The time of the first look after the record was written, by the log's end; None: none was."""
-        ends, times = self._points.get(topic_partition, (array("q"), array("q")))
+        ends, times = self._points.get(tp, (array("q"), array("q")))
         after = bisect_right(ends, offset)
         return times[after] if after < len(ends) else None
 
-    def keep(self, places: Collection[TopicPartition]) -> None:
+    def keep(self, tps: Collection[TopicPartition]) -> None:
         """Removes all other partitions."""
-        if len(self._points) > len(places):
-            self._points = {
-                topic_partition: points for topic_partition, points in self._points.items() if topic_partition in places
-            }
+        if len(self._points) > len(tps):
+            self._points = {tp: points for tp, points in self._points.items() if tp in tps}
 
 
 _READ_TOGETHER = 200
@@ -153,25 +151,25 @@ class Waits:
         """Positions to look up, with the log's end."""
         uncommitted: set[Position] = set()
         """The positions of partitions without a commit."""
-        places: set[TopicPartition] = set()
+        tps: set[TopicPartition] = set()
         new: set[TopicPartition] = set()
         for row in chain.from_iterable(rows_by_group.values()):
             if row.log_end_offset is not None:
-                place = TopicPartition(row.topic, row.partition)
-                if place not in places:
-                    places.add(place)
-                    if self._ends.note(place, row.log_end_offset, at_ms, is_new=row.topic in again):
-                        new.add(place)
+                tp = TopicPartition(row.topic, row.partition)
+                if tp not in tps:
+                    tps.add(tp)
+                    if self._ends.note(tp, row.log_end_offset, at_ms, is_new=row.topic in again):
+                        new.add(tp)
                 position = next_position(row)
                 if position is not None:
                     wanted[position] = row.log_end_offset
                     if row.committed is None:
                         uncommitted.add(position)
-        self._ends.keep(places)
+        self._ends.keep(tps)
         for known in (self._records, self._readable, self._clear_to, self._open, self._held_at):
             for position in [each for each in known if each not in wanted or each.topic_partition in new]:
                 del known[position]
-        self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
+        self._read_ms = {tp: ms for tp, ms in self._read_ms.items() if tp in tps}
         topics = {position.topic for position in wanted}
         self._refused = {
             topic: refusal

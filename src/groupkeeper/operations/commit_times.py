@@ -54,13 +54,13 @@ async def commit_times(admin: Admin, group_ids: Collection[str]) -> CommitTimes:
     described = await describe_topics(admin, [OFFSETS_TOPIC])
     count = len(described.result(OFFSETS_TOPIC).partitions)
     reader = OffsetsReader(group_ids)
-    places = dict.fromkeys(_place(group_id, count) for group_id in group_ids)
+    tps = dict.fromkeys(_place(group_id, count) for group_id in group_ids)
     failed: dict[TopicPartition, Failure] = {}
-    if places:
-        first = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()))
-        last = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
+    if tps:
+        first = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.earliest()))
+        last = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.latest()))
         failed |= first.failed | last.failed
-        ranges = {tp: (first.done[tp].offset, last.done[tp].offset) for tp in places if tp not in failed}
+        ranges = {tp: (first.done[tp].offset, last.done[tp].offset) for tp in tps if tp not in failed}
         failed |= (await admin.read_logs(ranges, reader.take)).failed
     failed |= reader.corrupt
     return CommitTimes(reader.commits, reader.empty_ms, failed, count)
@@ -86,28 +86,28 @@ class OffsetsReader:
         self._wanted = frozenset(group_ids)
         self._pending: dict[tuple[TopicPartition, int], list[Record]] = {}
 
-    def take(self, place: TopicPartition, records: bytes) -> int | None:
+    def take(self, tp: TopicPartition, records: bytes) -> int | None:
         """Applies the records: the `take` of Admin.read_logs."""
         behind = None
         try:
             for pos, header in iter_headers(records):
                 batch = read_records(records, pos)
                 if header.is_control:
-                    self._end(place, header.producer_id, batch)
+                    self._end(tp, header.producer_id, batch)
                 elif header.is_transactional:
-                    self._pending.setdefault((place, header.producer_id), []).extend(batch)
+                    self._pending.setdefault((tp, header.producer_id), []).extend(batch)
                 else:
                     self._replay(batch)
                 behind = header.next_offset
         except (CorruptRecord, MalformedMessage) as error:
             from groupkeeper.client.errors import UnexpectedAnswer
 
-            self.corrupt[place] = UnexpectedAnswer(f"a record cannot be read: {error}")
+            self.corrupt[tp] = UnexpectedAnswer(f"a record cannot be read: {error}")
             return 2**63 - 1
         return behind
 
-    def _end(self, place: TopicPartition, producer_id: int, batch: list[Record]) -> None:
-        pending = self._pending.pop((place, producer_id), [])
+    def _end(self, tp: TopicPartition, producer_id: int, batch: list[Record]) -> None:
+        pending = self._pending.pop((tp, producer_id), [])
         for record in batch:
             marker = read_end_transaction(record)
             if marker is not None and marker.is_commit:
@@ -122,9 +122,9 @@ class OffsetsReader:
         match record:
             case Entry(OffsetCommitKey() as key, OffsetCommitValue() as value) if key.group in self._wanted:
                 expires_ms = None if value.expire_timestamp < 0 else value.expire_timestamp
-                place = TopicPartition(key.topic, key.partition)
+                tp = TopicPartition(key.topic, key.partition)
                 commit = CommitTime(value.offset, value.commit_timestamp, expires_ms)
-                self.commits.setdefault(key.group, {})[place] = commit
+                self.commits.setdefault(key.group, {})[tp] = commit
             case Tombstone(OffsetCommitKey() as key):
                 self.commits.get(key.group, {}).pop(TopicPartition(key.topic, key.partition), None)
             case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value) if key.group in self._wanted:

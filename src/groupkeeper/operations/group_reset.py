@@ -87,11 +87,11 @@ async def generate(admin: Admin, group_id: str, topics: Sequence[str] | None, ti
     committed = groups.committed[group_id]
     if timestamp_ms is None:
         offsets = {}
-        for place in partitions:
-            if place in committed:
-                offsets[place] = committed[place].offset
+        for tp in partitions:
+            if tp in committed:
+                offsets[tp] = committed[tp].offset
             else:
-                warnings.append(f"{place}: the group has no committed offset; it is left out of the plan")
+                warnings.append(f"{tp}: the group has no committed offset; it is left out of the plan")
     else:
         offsets = await _offsets_for(admin, partitions, timestamp_ms)
     plan = ResetPlan(group_id, offsets)
@@ -109,7 +109,7 @@ async def examine(admin: Admin, plan: ResetPlan, groups: FoundGroups | None = No
             raise failure
     consumed = consumed_topics(groups, plan.group_id)
     committed = groups.committed[plan.group_id]
-    entries = [_entry(place, offset, committed, consumed, logs) for place, offset in sorted(plan.offsets.items())]
+    entries = [_entry(tp, offset, committed, consumed, logs) for tp, offset in sorted(plan.offsets.items())]
     return ResetReport(plan.group_id, groups.state(plan.group_id), tuple(entries), groups)
 
 
@@ -133,18 +133,18 @@ async def execute(
     cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, (GroupPlan(report.group_id, changes),), Kind.RESET)
     done, troubles = await carry_out(admin, plan, recorder)
-    offsets = {place: commit.offset for group in done for place, commit in group.offsets.items()}
+    offsets = {tp: commit.offset for group in done for tp, commit in group.offsets.items()}
     return offsets, troubles
 
 
 def consumed_topics(groups: FoundGroups, group_id: str) -> set[str]:
     """Topics with a committed offset, and those that members subscribe to or are assigned."""
-    topics = {place.topic for place in groups.committed[group_id]}
+    topics = {tp.topic for tp in groups.committed[group_id]}
     group = groups.described.get(group_id)
     for member in () if group is None else group.members:
         topics.update(member.subscribed_topics or ())
-        topics.update(place.topic for place in member.assignment)
-        topics.update(place.topic for place in member.target_assignment or ())
+        topics.update(tp.topic for tp in member.assignment)
+        topics.update(tp.topic for tp in member.target_assignment or ())
     return topics
 
 
@@ -163,18 +163,18 @@ async def _selected(
     if not wanted:
         warnings.append(f"group {group_id} consumes no topics: the plan is empty")
     described = await describe_topics(admin, wanted)
-    places = []
+    tps = []
     for topic in wanted:
         failure = described.failed.get(topic)
         if failure is None:
-            places += described.done[topic].topic_partitions
+            tps += described.done[topic].topic_partitions
         elif topics is None and isinstance(failure, UnknownTopicOrPartition | InvalidTopicException):
             warnings.append(f"topic {topic} no longer exists; it is left out of the plan")
         else:
             raise TopicMissing(_unusable(topic, failure)) from failure
-    gone = [tp for tp in groups.committed[group_id] if tp.topic in described.done and tp not in set(places)]
+    gone = [tp for tp in groups.committed[group_id] if tp.topic in described.done and tp not in set(tps)]
     warnings += [f"{place}: the partition no longer exists; it is left out of the plan" for place in sorted(gone)]
-    return places
+    return tps
 
 
 def _unusable(topic: str, failure: Failure) -> str:
@@ -188,32 +188,32 @@ async def _offsets_for(
     admin: Admin, partitions: Iterable[TopicPartition], timestamp_ms: int
 ) -> dict[TopicPartition, int]:
     """The first records from a time on, the log end where there is none."""
-    places = list(partitions)
+    tps = list(partitions)
     if timestamp_ms < 0:
         # No record is older than 1970, and negative timestamps have other meanings in the request.
-        return offsets_of((await listed(admin, places, OffsetSpec.earliest())).all())
+        return offsets_of((await listed(admin, tps, OffsetSpec.earliest())).all())
     spec = OffsetSpec.for_timestamp(min(timestamp_ms, LONG_MAX))
-    found = (await listed(admin, places, spec)).all()
-    later = [place for place, answer in found.items() if answer.offset < 0]
+    found = (await listed(admin, tps, spec)).all()
+    later = [tp for tp, answer in found.items() if answer.offset < 0]
     ends = (await listed(admin, later, OffsetSpec.latest())).all()
-    return offsets_of({place: ends.get(place, answer) for place, answer in found.items()})
+    return offsets_of({tp: ends.get(tp, answer) for tp, answer in found.items()})
 
 
-def _entry(place: TopicPartition, planned: int, committed: Committed, consumed: set[str], logs: Logs) -> PlanEntry:
-    current = committed[place].offset if place in committed else None
-    oldest, latest = logs.oldest.get(place), logs.latest.get(place)
+def _entry(tp: TopicPartition, planned: int, committed: Committed, consumed: set[str], logs: Logs) -> PlanEntry:
+    current = committed[tp].offset if tp in committed else None
+    oldest, latest = logs.oldest.get(tp), logs.latest.get(tp)
 
     def entry(finding: EntryFinding, applied: int | None = None, failure: Failure | None = None) -> PlanEntry:
-        return PlanEntry(place, planned, current, oldest, latest, finding, applied, failure)
+        return PlanEntry(tp, planned, current, oldest, latest, finding, applied, failure)
 
-    unknown = logs.topics.failed.get(place.topic)
+    unknown = logs.topics.failed.get(tp.topic)
     if isinstance(unknown, UnknownTopicOrPartition | InvalidTopicException):
         return entry(EntryFinding.NO_TOPIC)
-    if unknown is None and place not in logs.existing(place.topic):
+    if unknown is None and tp not in logs.existing(tp.topic):
         return entry(EntryFinding.NO_PARTITION)
-    if place.topic not in consumed:
+    if tp.topic not in consumed:
         return entry(EntryFinding.NOT_CONSUMED)
     if oldest is None or latest is None:
-        return entry(EntryFinding.UNKNOWN, failure=unknown or logs.failed[place])
+        return entry(EntryFinding.UNKNOWN, failure=unknown or logs.failed[tp])
     nearer = min(max(planned, oldest), latest)
     return entry(EntryFinding.OK if nearer == planned else EntryFinding.OUT_OF_RANGE, nearer)

@@ -72,7 +72,7 @@ def read_topics(members: Iterable[MemberDescription]) -> frozenset[str] | None:
         Subscription(
             member.subscribed_topics,
             bool(member.subscribed_topic_regex),
-            [place.topic for place in (*member.assignment, *(member.target_assignment or ()))],
+            [tp.topic for tp in (*member.assignment, *(member.target_assignment or ()))],
         )
         for member in members
     )

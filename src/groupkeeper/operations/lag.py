@@ -221,7 +221,7 @@ async def lag_of_offsets(
     """
     logs = _Logs(admin, to_last_stable)
     wanted = {
-        name: _wanted(None, {place: OffsetAndMetadata(offset) for place, offset in own.items()}, topics)
+        name: _wanted(None, {tp: OffsetAndMetadata(offset) for tp, offset in own.items()}, topics)
         for name, own in offsets.items()
     }
     await logs.look([_Offsets({}, {}, wanted, {}, {}, {})])

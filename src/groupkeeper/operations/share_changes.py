@@ -118,18 +118,18 @@ class ShareAdmin(Admin):
                 tell()
         return outcome
 
-    async def _forget(self, group_id: str, places: list[TopicPartition], timeout_ms: int | None) -> Outcome:
+    async def _forget(self, group_id: str, tps: list[TopicPartition], timeout_ms: int | None) -> Outcome:
         known = (await self.list_share_group_offsets({group_id: None}, timeout_ms=timeout_ms)).result(group_id).done
-        kept = {tp.topic for tp, one in known.items() if one is not None and tp not in places}
+        kept = {tp.topic for tp, one in known.items() if one is not None and tp not in tps}
         failure = OnlyWholeTopics(
             "brokers delete a share group's offsets only by whole topics, and this topic has partitions to keep"
         )
-        failed: dict[TopicPartition, Failure] = {tp: failure for tp in places if tp.topic in kept}
-        topics = dict.fromkeys(tp.topic for tp in places if tp.topic not in kept)
+        failed: dict[TopicPartition, Failure] = {tp: failure for tp in tps if tp.topic in kept}
+        topics = dict.fromkeys(tp.topic for tp in tps if tp.topic not in kept)
         if topics:
             batch = await self.delete_share_group_offsets(group_id, topics, timeout_ms=timeout_ms)
-            failed |= {tp: batch.failed[tp.topic] for tp in places if tp.topic in batch.failed}
-        return Batch({tp: None for tp in places if tp not in failed}, failed)
+            failed |= {tp: batch.failed[tp.topic] for tp in tps if tp.topic in batch.failed}
+        return Batch({tp: None for tp in tps if tp not in failed}, failed)
 
 
 def _as_commit(one: SharePartitionOffset | None) -> OffsetAndMetadata | None:

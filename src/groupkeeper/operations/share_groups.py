@@ -81,12 +81,12 @@ async def _queue(admin: Admin, name: str) -> DeadLetterQueue:
 
 async def _counted(admin: Admin, topic: TopicDescription) -> DeadLetterQueue:
     name = topic.name
-    places = topic.topic_partitions
-    ends = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
-    starts = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()))
+    tps = topic.topic_partitions
+    ends = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.latest()))
+    starts = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.earliest()))
     records = None
     if not ends.failed and not starts.failed:
-        records = sum(ends.done[place].offset - starts.done[place].offset for place in places)
+        records = sum(ends.done[tp].offset - starts.done[tp].offset for tp in tps)
     own = (await admin.topic_settings([name], [_ENABLED])).done.get(name, {})
     is_off = own.get(_ENABLED) == "false"
     return DeadLetterQueue(name, records, f"which does not allow it: {_ENABLED} is false" if is_off else "")

@@ -103,21 +103,21 @@ class Open(NamedTuple):
     described: Mapping[str, TransactionDescription] = {}
 
 
-async def open_in(admin: Admin, places: Sequence[TopicPartition]) -> Open:
+async def open_in(admin: Admin, tps: Sequence[TopicPartition]) -> Open:
     """The transactions that are open in partitions; without partitions, nobody is asked."""
-    return await open_anywhere(admin, places) if places else Open([], {})
+    return await open_anywhere(admin, tps) if tps else Open([], {})
 
 
 async def open_anywhere(
-    admin: Admin, places: Sequence[TopicPartition], *, states: Iterable[TransactionState] = OPEN_STATES
+    admin: Admin, tps: Sequence[TopicPartition], *, states: Iterable[TransactionState] = OPEN_STATES
 ) -> Open:
     """As `open_in`, and the transactions that coordinators have in these states (none given: in any)."""
-    producers = await admin.describe_producers(places) if places else Batch()
+    producers = await admin.describe_producers(tps) if tps else Batch()
     # Coordinators afterwards: by then they have the transactions open in a partition, unless one ended in between.
     described, silent = await _described(admin, states)
     found = [
-        _of(place, state, described, is_asked=not silent)
-        for place, states in producers.done.items()
+        _of(tp, state, described, is_asked=not silent)
+        for tp, states in producers.done.items()
         for state in states
         if state.transaction_start is not None
     ]
@@ -128,12 +128,12 @@ async def open_anywhere(
 
 
 def _of(
-    place: TopicPartition, state: ProducerState, described: Mapping[str, TransactionDescription], *, is_asked: bool
+    tp: TopicPartition, state: ProducerState, described: Mapping[str, TransactionDescription], *, is_asked: bool
 ) -> OpenTransaction:
     for transactional_id, each in described.items():
-        if each.producer_id == state.producer_id and place in each.partitions:
-            return OpenTransaction(place, state, transactional_id, each, is_asked)
-    return OpenTransaction(place, state, None, None, is_asked)
+        if each.producer_id == state.producer_id and tp in each.partitions:
+            return OpenTransaction(tp, state, transactional_id, each, is_asked)
+    return OpenTransaction(tp, state, None, None, is_asked)
 
 
 async def _described(
@@ -158,17 +158,17 @@ async def held_offsets(
     if topics is None:
         topics = [one.name for one in await admin.list_topics(include_internal=True)]
     described = await describe_topics(admin, topics)
-    places = [TopicPartition(name, each.partition) for name, one in described.done.items() for each in one.partitions]
-    failed = dict(unreachable(places, described)) | {
+    tps = [TopicPartition(name, each.partition) for name, one in described.done.items() for each in one.partitions]
+    failed = dict(unreachable(tps, described)) | {
         TopicPartition(name, -1): failure for name, failure in described.failed.items()
     }
-    reachable = [place for place in places if place not in failed]
+    reachable = [tp for tp in tps if tp not in failed]
     if not reachable:
         return {}, failed
     stable = await admin.list_offsets(dict.fromkeys(reachable, OffsetSpec.latest()), read_committed=True)
     ends = await listed(admin, reachable, OffsetSpec.latest())
     first, last = offsets_of(stable.done), offsets_of(ends.done)
-    held = {place: max(0, last[place] - first[place]) for place in first if place in last}
+    held = {tp: max(0, last[tp] - first[tp]) for tp in first if tp in last}
     return held, failed | stable.failed | ends.failed
 
 
@@ -195,8 +195,8 @@ class Abort(NamedTuple):
     def name(self) -> str:
         if self.transactional_id is not None:
             return self.transactional_id
-        place, state = next(iter(self.places.items()))
-        return f"producer {state.producer_id if state else '?'} in {place.topic}-{place.partition}"
+        tp, state = next(iter(self.places.items()))
+        return f"producer {state.producer_id if state else '?'} in {tp.topic}-{tp.partition}"
 
     async def again(self, admin: Admin) -> Abort:
         """Looks again, and returns its current state. Raises NothingToAbort or MayStillEnd if it has ended, goes on or
@@ -206,12 +206,12 @@ class Abort(NamedTuple):
             now = await plan_of_known(admin, self.transactional_id)
             is_same = _identity(now.description) == _identity(self.description)
         else:
-            (place,) = self.places
-            found = await open_in(admin, [place])
-            if place in found.failed:
-                raise found.failed[place]
+            (tp,) = self.places
+            found = await open_in(admin, [tp])
+            if tp in found.failed:
+                raise found.failed[tp]
             now = self
-            is_same = self.places[place] in [one.producer for one in found.transactions if one.description is None]
+            is_same = self.places[tp] in [one.producer for one in found.transactions if one.description is None]
         if not is_same:
             raise MayStillEnd(
                 f"the transaction of {self.name} has ended, goes on, or has a coordinator by now, so nothing was "
@@ -237,25 +237,25 @@ async def plan_of_known(admin: Admin, transactional_id: str) -> Abort:
             "takes long, see whether each of its partitions has a leader: 'groupkeeper transactions describe'"
         )
     producers = (await admin.describe_producers(described.partitions)).done if described.partitions else {}
-    places: dict[TopicPartition, ProducerState | None] = {}
-    for place in sorted(described.partitions):
-        own = (one for one in producers.get(place, ()) if one.producer_id == described.producer_id)
-        places[place] = next(own, None)
-    return Abort(places, transactional_id, described)
+    tps: dict[TopicPartition, ProducerState | None] = {}
+    for tp in sorted(described.partitions):
+        own = (one for one in producers.get(tp, ()) if one.producer_id == described.producer_id)
+        tps[tp] = next(own, None)
+    return Abort(tps, transactional_id, described)
 
 
 async def plan_of_hanging(
-    admin: Admin, place: TopicPartition, producer_id: int | None, now_ms: int, *, is_forced: bool
+    admin: Admin, tp: TopicPartition, producer_id: int | None, now_ms: int, *, is_forced: bool
 ) -> Abort:
     """The abort of a transaction in a partition that no coordinator has. `producer_id` None: there is only one.
     Without `is_forced` it is always refused, as nothing proves that it hangs: brokers hide ids that the user may not
     describe, and records may have any times. Raises NothingToAbort, MayStillEnd.
     """
-    found = await open_in(admin, [place])
-    if place in found.failed:
-        raise found.failed[place]
+    found = await open_in(admin, [tp])
+    if tp in found.failed:
+        raise found.failed[tp]
     own = [one for one in found.transactions if producer_id in (None, one.producer.producer_id)]
-    where = f"{place.topic}-{place.partition}"
+    where = f"{tp.topic}-{tp.partition}"
     if not own:
         of = "" if producer_id is None else f" of producer {producer_id}"
         raise NothingToAbort(f"no transaction{of} is open in {where}")
@@ -272,7 +272,7 @@ async def plan_of_hanging(
         raise MayStillEnd(
             f"the transaction of {one.name} in {where} may still end by itself: {_doubt(one, found.silent, now_ms)}"
         )
-    return Abort({place: one.producer})
+    return Abort({tp: one.producer})
 
 
 def _doubt(one: OpenTransaction, silent: Sequence[Failure], now_ms: int) -> str:
@@ -301,9 +301,9 @@ async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abor
     try:
         if now.transactional_id is not None:
             (await admin.fence_producers([now.transactional_id])).result(now.transactional_id)
-        for place, state in now.places.items():
+        for tp, state in now.places.items():
             if now.transactional_id is None and state is not None:
-                await admin.abort_transaction(place, state)
+                await admin.abort_transaction(tp, state)
     except (ClientError, KafkaError) as failure:
         if recorder is not None:
             result = ApplyResult.PARTLY if isinstance(failure, UNANSWERED) else ApplyResult.REFUSED

@@ -200,5 +200,5 @@ def _by_topic(group: GroupView) -> tuple[Counter[str], Counter[str]]:
         if row.committed is not None:
             offsets[row.topic] += row.committed.offset
     members = () if group.description is None else group.description.members
-    assigned = Counter(topic for topic, _ in {place for member in members for place in member.assignment})
+    assigned = Counter(topic for topic, _ in {tp for member in members for tp in member.assignment})
     return offsets, assigned

@@ -202,8 +202,8 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
     yield sample("groupkeeper_group_info", f'{own},type="{kind}",state="{state}",assignor="{assignor}"', 1)
     judged = judge_status(group, snapshot.at_ms)
     yield sample("groupkeeper_group_status", f'{own},status="{judged.status}"', 1)
-    for place, status in judged.bad:
-        of_partition = f'{own},topic="{label(place.topic)}",partition="{place.partition}",status="{status}"'
+    for tp, status in judged.bad:
+        of_partition = f'{own},topic="{label(tp.topic)}",partition="{tp.partition}",status="{status}"'
         yield sample("groupkeeper_partition_status", of_partition, 1)
     if description is not None:
         yield sample("groupkeeper_group_members", own, len(description.members))

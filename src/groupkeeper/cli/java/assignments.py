@@ -59,14 +59,14 @@ def read(blob: bytes) -> tuple[TopicPartition, ...]:
     version = number(2, "header")
     if version < 0:
         raise Unreadable(_SCHEMA, f"Unsupported assignment version: {version}")
-    places: list[TopicPartition] = []
+    tps: list[TopicPartition] = []
     for _ in range(length_of("assignedPartitions")):
         topic = stream.read(length_of("topic", 2)).decode(errors="replace")
-        places += [TopicPartition(topic, number(4)) for _ in range(length_of("partitions"))]
+        tps += [TopicPartition(topic, number(4)) for _ in range(length_of("partitions"))]
     user_bytes = number(4)
     if user_bytes > left():
         raise Unreadable("java.lang.IllegalArgumentException", f"newLimit > capacity: ({user_bytes} > {left()})")
-    return tuple(places)
+    return tuple(tps)
 
 
 _RUNTIME = "java.lang.RuntimeException"

@@ -80,7 +80,7 @@ def text_order(texts: Iterable[str], *, copied: bool = False, sized: bool = Fals
 
 def partition_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Partitions in the order of a java.util.HashMap."""
-    return hash_order(partitions, lambda place: 31 * (31 + place.partition) + java_hash(place.topic))
+    return hash_order(partitions, lambda tp: 31 * (31 + tp.partition) + java_hash(tp.topic))
 
 
 def group_order(group_ids: Iterable[str]) -> list[str]:

@@ -178,10 +178,10 @@ async def _save_starts(folder: str, source: dict[str, str], then: Then, run: Run
     written = 0
     async with _admin_of(source) as admin:
         for group_id, commits in then.items():
-            offsets = {place: commit.offset for place, commit in commits.items()}
+            offsets = {tp: commit.offset for tp, commit in commits.items()}
             starts = await start_at_offsets(admin, offsets, otherwise=EARLIEST)
-            for place, why in starts.failed.items():
-                text = f"group {group_id}: {place.topic}-{place.partition}: {why}: no starting offsets are written"
+            for tp, why in starts.failed.items():
+                text = f"group {group_id}: {tp.topic}-{tp.partition}: {why}: no starting offsets are written"
                 run.fail(Problem(None, text))
             for note in starts.notes():
                 run.note(f"group {group_id}: {note}")

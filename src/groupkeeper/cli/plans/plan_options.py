@@ -197,11 +197,11 @@ def topics_of(options: Namespace) -> PlanTopics:
             partitions += (TopicPartition(topic, number) for number in numbers)
     if not accepts:
         return PlanTopics(names, partitions)
-    return PlanTopics(names, partitions, lambda place: any(accept(place) for accept in accepts), is_whole=True)
+    return PlanTopics(names, partitions, lambda tp: any(accept(tp) for accept in accepts), is_whole=True)
 
 
 def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPartition], bool]:
-    return lambda place: pattern.matches(place.topic) and (numbers is None or place.partition in numbers)
+    return lambda tp: pattern.matches(tp.topic) and (numbers is None or tp.partition in numbers)
 
 
 def official_commands(options: Namespace, plan: Plan, scenario: Scenario | None = None) -> tuple[str, list[str]]:

@@ -59,7 +59,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         yield _page(starts, [], topics)
         return
     offsets, problems = await (_of_group(session) if options.group is not None else _of_checkpoint(session))
-    wanted = {place: offset for place, offset in offsets.items() if not topics or topics.matches(place.topic)}
+    wanted = {tp: offset for tp, offset in offsets.items() if not topics or topics.matches(tp.topic)}
     if not wanted and not problems:
         where = f"group {options.group}" if options.group is not None else options.checkpoint.path
         problems = [Problem("NO_OFFSETS", f"{where} has no offsets{' of these topics' * bool(offsets)}")]
@@ -75,10 +75,9 @@ async def _of_group(session: ClusterSession) -> tuple[Mapping[TopicPartition, in
         return {}, [problem_of(failure, group=group)]
     batch = fetched.done[group]
     problems = [
-        problem_of(why, group=group, topic=place.topic, partition=place.partition)
-        for place, why in batch.failed.items()
+        problem_of(why, group=group, topic=tp.topic, partition=tp.partition) for tp, why in batch.failed.items()
     ]
-    return {place: commit.offset for place, commit in batch.done.items() if commit is not None}, problems
+    return {tp: commit.offset for tp, commit in batch.done.items() if commit is not None}, problems
 
 
 async def _of_checkpoint(session: ClusterSession) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
@@ -92,10 +91,8 @@ async def _of_checkpoint(session: ClusterSession) -> tuple[Mapping[TopicPartitio
 
 def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
     """The page with the JSON, only if that is complete: with less, a query would read something else."""
-    problems = problems + [
-        problem_of(why, topic=place.topic, partition=place.partition) for place, why in starts.failed.items()
-    ]
-    known = {place.topic for place in starts.done}
+    problems = problems + [problem_of(why, topic=tp.topic, partition=tp.partition) for tp, why in starts.failed.items()]
+    known = {tp.topic for tp in starts.done}
     missing = [name for name in topics.exact if name not in known and not problems]
     problems += [
         Problem("NO_OFFSETS", f"topic {name} does not exist, or has no offsets", topic=name) for name in missing
@@ -103,8 +100,8 @@ def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
     remarks = [*starts.notes()]
     remarks += [f"no topic matches {text}" for text in topics.without_match(known)]
     rows = [
-        {"topic": place.topic, "partition": place.partition, "offset": start.offset, "note": start.note}
-        for place, start in starts.done.items()
+        {"topic": tp.topic, "partition": tp.partition, "offset": start.offset, "note": start.note}
+        for tp, start in starts.done.items()
     ]
     is_whole = bool(rows) and not problems
     return Page(rows, problems, remarks, plain=f"{starts.as_json()}\n" if is_whole else "")

@@ -97,10 +97,10 @@ class LogFetch:
         }
         has_records = any(each.records for each in answers.values())
         found: dict[TopicPartition, Read] = {}
-        for place in requested:
-            read = self._read(place, offsets[place], answers[place], has_records) if place in answers else None
+        for tp in requested:
+            read = self._read(tp, offsets[tp], answers[tp], has_records) if tp in answers else None
             if read is not None:
-                found[place] = read
+                found[tp] = read
         if found:
             self._deadline = self._new_deadline()
             self._backoff = Backoff(_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
@@ -112,38 +112,38 @@ class LogFetch:
         """The limit in bytes of each partition, for the first partitions that fit into a request."""
         requested: dict[TopicPartition, int] = {}
         left = _BYTES_PER_REQUEST
-        for place in offsets:
-            limit = self._limits.get(place, self._bytes_per_partition)
+        for tp in offsets:
+            limit = self._limits.get(tp, self._bytes_per_partition)
             if requested and limit > left:
                 break
-            requested[place] = limit
+            requested[tp] = limit
             left -= limit
         return requested
 
-    def _read(self, place: TopicPartition, offset: int, answer: PartitionData, has_records: bool) -> Read | None:
+    def _read(self, tp: TopicPartition, offset: int, answer: PartitionData, has_records: bool) -> Read | None:
         """The result for a partition; None: fetch it again."""
         if answer.error_code:
             return error_for(answer.error_code)
         if answer.records and has_whole_batch(answer.records):
-            self._empty_answers.pop(place, None)
+            self._empty_answers.pop(tp, None)
             aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())
             return FetchedBatches(answer.records, tuple(aborted))
         end = answer.last_stable_offset if self._isolation is Isolation.COMMITTED else answer.high_watermark
         if not answer.records and end <= offset <= answer.high_watermark:
             return offset
         if not has_records:
-            self._empty_answers[place] = self._empty_answers.get(place, 0) + 1
-            if self._empty_answers[place] >= EMPTY_ANSWERS:
+            self._empty_answers[tp] = self._empty_answers.get(tp, 0) + 1
+            if self._empty_answers[tp] >= EMPTY_ANSWERS:
                 return end if offset < end else OffsetNotAvailable()
-        limit = self._limits.get(place, self._bytes_per_partition)
-        self._limits[place] = max(limit, min(limit * _GROWTH, _BYTES_PER_REQUEST))
+        limit = self._limits.get(tp, self._bytes_per_partition)
+        self._limits[tp] = max(limit, min(limit * _GROWTH, _BYTES_PER_REQUEST))
         return None
 
     def _request(self, limits: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
-        for place, limit in limits.items():
-            wanted = FetchPartition(place.partition, fetch_offset=offsets[place], partition_max_bytes=limit)
-            topics.setdefault(place.topic, []).append(wanted)
+        for tp, limit in limits.items():
+            wanted = FetchPartition(tp.partition, fetch_offset=offsets[tp], partition_max_bytes=limit)
+            topics.setdefault(tp.topic, []).append(wanted)
         return FetchRequest(
             replica_id=_CONSUMER_REPLICA_ID,
             max_bytes=_BYTES_PER_REQUEST,
@@ -160,8 +160,8 @@ async def read_logs(
     timeout_ms: int | None,
 ) -> Batch[TopicPartition, None]:
     """Admin.read_logs."""
-    at = {place: start for place, (start, end) in ranges.items() if start < end}
-    result: Batch[TopicPartition, None] = Batch(dict.fromkeys(place for place in ranges if place not in at))
+    at = {tp: start for tp, (start, end) in ranges.items() if start < end}
+    result: Batch[TopicPartition, None] = Batch(dict.fromkeys(tp for tp in ranges if tp not in at))
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
         fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), max_bytes or _BYTES_PER_PARTITION)
@@ -169,39 +169,39 @@ async def read_logs(
         left = list(keys)
         while left:
             try:
-                read = await fetch.round({place: at[place] for place in left})
+                read = await fetch.round({tp: at[tp] for tp in left})
             except (ConnectionFailed, CallTimedOut) as error:
                 if not answers:
                     raise
                 answers.update(dict.fromkeys(left, error))
                 break
-            for place, found in read.items():
-                at[place], failure = _advance(place, at[place], found, take)
-                if failure is not None or at[place] >= ranges[place][1]:
-                    answers[place] = failure
-            left = [place for place in left if place not in answers]
-            left.sort(key=lambda place: place in read)  # partitions without a result come first in the next request
+            for tp, found in read.items():
+                at[tp], failure = _advance(tp, at[tp], found, take)
+                if failure is not None or at[tp] >= ranges[tp][1]:
+                    answers[tp] = failure
+            left = [tp for tp in left if tp not in answers]
+            left.sort(key=lambda tp: tp in read)  # partitions without a result come first in the next request
         return answers
 
     while at:
         before = dict(at)
         deadline = cluster.deadline("fetch", timeout_ms)
         read = await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_CHUNK).run(list(at))
-        for place in read.done:
-            del at[place]
-            result.done[place] = None
-        for place, failure in read.failed.items():
+        for tp in read.done:
+            del at[tp]
+            result.done[tp] = None
+        for tp, failure in read.failed.items():
             # The timeout is for each piece: a partition that made progress is tried again.
-            if not isinstance(failure, CallTimedOut) or at[place] == before[place]:
-                del at[place]
-                result.failed[place] = failure
+            if not isinstance(failure, CallTimedOut) or at[tp] == before[tp]:
+                del at[tp]
+                result.failed[tp] = failure
     return result
 
 
-def _advance(place: TopicPartition, offset: int, read: Read, take: Take) -> tuple[int, Failure | None]:
+def _advance(tp: TopicPartition, offset: int, read: Read, take: Take) -> tuple[int, Failure | None]:
     """The next offset to read, and a failure if reading cannot go on."""
     if isinstance(read, FetchedBatches):
-        reached = take(place, read.data)
+        reached = take(tp, read.data)
         if reached is None or reached <= offset:
             return offset, UnexpectedAnswer(f"the batches from offset {offset} on cannot be read")
         return reached, None

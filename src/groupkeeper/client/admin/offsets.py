@@ -187,14 +187,12 @@ def _by_partition(columns: CommittedOffsets, wanted: list[TopicPartition] | None
     new = tuple.__new__  # the constructors of named tuples take three times as long, and this runs for every offset
     partitions, committed, epochs, texts, failed = columns
     offsets = {
-        topic_partition: None
-        if offset < 0
-        else new(OffsetAndMetadata, (offset, None if epoch < 0 else epoch, text or ""))
-        for topic_partition, offset, epoch, text in zip(partitions, committed, epochs, texts, strict=True)
+        tp: None if offset < 0 else new(OffsetAndMetadata, (offset, None if epoch < 0 else epoch, text or ""))
+        for tp, offset, epoch, text in zip(partitions, committed, epochs, texts, strict=True)
     }
-    for topic_partition in wanted or ():
-        if topic_partition not in offsets and topic_partition not in failed:
-            failed[topic_partition] = MissingResult(f"the reply has no offset of {topic_partition}")
+    for tp in wanted or ():
+        if tp not in offsets and tp not in failed:
+            failed[tp] = MissingResult(f"the reply has no offset of {tp}")
     return Batch(offsets, failed)
 
 
@@ -268,8 +266,8 @@ def _columns(
     key = tuple([(name, tuple(columns[0])) for name, columns in parts])
     partitions = interned.get(key)
     if partitions is None:
-        places = [TopicPartition(name, index) for name, indexes in key for index in indexes]
-        partitions = interned[key] = tuple(places)
+        tps = [TopicPartition(name, index) for name, indexes in key for index in indexes]
+        partitions = interned[key] = tuple(tps)
     if len(parts) == 1:
         _, offsets, epochs, texts, codes = parts[0][1][:_COLUMNS]
     else:
@@ -290,7 +288,7 @@ def _without_failed(
     codes: Sequence[int],
 ) -> CommittedOffsets:
     failed: dict[TopicPartition, Failure] = {
-        topic_partition: error_for(code) for topic_partition, code in zip(partitions, codes, strict=True) if code
+        tp: error_for(code) for tp, code in zip(partitions, codes, strict=True) if code
     }
     well = [not code for code in codes]
     return CommittedOffsets(
@@ -307,11 +305,11 @@ async def _commit(
 ) -> Outcome | Failure:
     """Sends one OffsetCommit request. A retriable code of a partition fails the whole group."""
     topics: dict[str, list[m.OffsetCommitRequestPartition]] = {}
-    for topic_partition, committed in offsets.items():
+    for tp, committed in offsets.items():
         epoch = -1 if committed.leader_epoch is None else committed.leader_epoch
-        topics.setdefault(topic_partition.topic, []).append(
+        topics.setdefault(tp.topic, []).append(
             m.OffsetCommitRequestPartition(
-                partition_index=topic_partition.partition,
+                partition_index=tp.partition,
                 committed_offset=committed.offset,
                 committed_leader_epoch=epoch,
                 committed_metadata=committed.metadata,

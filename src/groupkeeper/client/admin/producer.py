@@ -13,13 +13,13 @@ from groupkeeper.protocol.messages import PartitionProduceData, ProduceRequest, 
 _ALL_IN_SYNC = -1
 
 
-async def produce(cluster: Cluster, place: TopicPartition, batch: bytes, timeout_ms: int | None = None) -> int:
+async def produce(cluster: Cluster, tp: TopicPartition, batch: bytes, timeout_ms: int | None = None) -> int:
     """Append a batch; returns its first offset. After a lost answer the log may have it twice. Raises KafkaError,
     ClientError.
     """
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
-        data = [TopicProduceData(place.topic, partition_data=[PartitionProduceData(place.partition, batch)])]
+        data = [TopicProduceData(tp.topic, partition_data=[PartitionProduceData(tp.partition, batch)])]
         answer = await peer.ask(
             ProduceResponse, ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data), deadline
         )
@@ -32,4 +32,4 @@ async def produce(cluster: Cluster, place: TopicPartition, batch: bytes, timeout
         }
 
     deadline = cluster.deadline("produce", timeout_ms)
-    return (await of_leaders(cluster, deadline, ask, chunk=1).run([place])).result(place)
+    return (await of_leaders(cluster, deadline, ask, chunk=1).run([tp])).result(tp)

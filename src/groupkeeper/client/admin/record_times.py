@@ -35,12 +35,12 @@ async def first_records(
             by_place.setdefault(TopicPartition(key.topic, key.partition), []).append(key)
         leaders = await locate_leaders(cluster, list(by_place), is_again, deadline)
         located: Located[Position] = Located()
-        for peer, places in leaders.by_peer.items():
-            located.by_peer[peer] = [key for place in places for key in by_place[place]]
-        for place, failure in leaders.failed.items():
-            located.failed.update(dict.fromkeys(by_place[place], failure))
-        for place, failure in leaders.retry.items():
-            located.retry.update(dict.fromkeys(by_place[place], failure))
+        for peer, tps in leaders.by_peer.items():
+            located.by_peer[peer] = [key for tp in tps for key in by_place[tp]]
+        for tp, failure in leaders.failed.items():
+            located.failed.update(dict.fromkeys(by_place[tp], failure))
+        for tp, failure in leaders.retry.items():
+            located.retry.update(dict.fromkeys(by_place[tp], failure))
         return located
 
     async def ask(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Answer]:
@@ -81,44 +81,44 @@ class _Search:
         """An answer for each position; results so far are kept when the broker fails later."""
         while self._left:
             try:
-                read = await fetch.round({place: self._next(place) for place in self._left})
+                read = await fetch.round({tp: self._next(tp) for tp in self._left})
             except (ConnectionFailed, CallTimedOut) as error:
                 if not self._answers:
                     raise
-                for place in self._left:
-                    self._fail(place, error)
+                for tp in self._left:
+                    self._fail(tp, error)
                 return self._answers
-            for place, found in read.items():
-                self._take(place, found)
-            self._left = {place: left for place, left in self._left.items() if left}
+            for tp, found in read.items():
+                self._take(tp, found)
+            self._left = {tp: left for tp, left in self._left.items() if left}
         return self._answers
 
-    def _next(self, place: TopicPartition) -> int:
+    def _next(self, tp: TopicPartition) -> int:
         """The next offset to read: no record before it answers one of the unanswered positions."""
-        offset = self._left[place][0].offset
-        return max(offset, self._read_to.get(place, offset))
+        offset = self._left[tp][0].offset
+        return max(offset, self._read_to.get(tp, offset))
 
-    def _take(self, place: TopicPartition, read: Read) -> None:
-        left = self._left[place]
+    def _take(self, tp: TopicPartition, read: Read) -> None:
+        left = self._left[tp]
         if isinstance(read, FetchedBatches):
-            self._match(place, read)
+            self._match(tp, read)
         elif isinstance(read, int):
             while left and left[0].offset <= read:
                 self._answers[left.popleft()] = None
         elif isinstance(read, OffsetOutOfRange):
             self._answers[left.popleft()] = read
         else:
-            self._fail(place, read)
+            self._fail(tp, read)
 
-    def _fail(self, place: TopicPartition, why: Failure) -> None:
-        left = self._left[place]
+    def _fail(self, tp: TopicPartition, why: Failure) -> None:
+        left = self._left[tp]
         while left:
             self._answers[left.popleft()] = why
 
-    def _match(self, place: TopicPartition, batches: FetchedBatches) -> None:
+    def _match(self, tp: TopicPartition, batches: FetchedBatches) -> None:
         """Answer the positions that these batches decide."""
-        left = self._left[place]
-        begin = end = self._next(place)
+        left = self._left[tp]
+        begin = end = self._next(tp)
         aborted = deque(batches.aborted)
         aborting: set[int] = set()
         try:
@@ -144,7 +144,7 @@ class _Search:
             while left and left[0].offset < end:
                 self._answers[left.popleft()] = why
             if end == begin:
-                self._fail(place, why)
+                self._fail(tp, why)
         if end == begin:
-            self._fail(place, UnexpectedAnswer(f"the batches of the reply are before offset {begin}"))
-        self._read_to[place] = end
+            self._fail(tp, UnexpectedAnswer(f"the batches of the reply are before offset {begin}"))
+        self._read_to[tp] = end

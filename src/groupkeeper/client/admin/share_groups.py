@@ -89,10 +89,8 @@ class ShareGroupCalls:
         deadline = self._cluster.deadline("alterShareGroupOffsets", timeout_ms)
         keyed(offsets, TopicPartition, "offsets", int)
         topics: dict[str, list[m.AlterShareGroupOffsetsRequestPartition]] = {}
-        for topic_partition, offset in offsets.items():
-            topics.setdefault(topic_partition.topic, []).append(
-                m.AlterShareGroupOffsetsRequestPartition(topic_partition.partition, offset)
-            )
+        for tp, offset in offsets.items():
+            topics.setdefault(tp.topic, []).append(m.AlterShareGroupOffsetsRequestPartition(tp.partition, offset))
         request = m.AlterShareGroupOffsetsRequest(
             group_id, [m.AlterShareGroupOffsetsRequestTopic(topic, partitions) for topic, partitions in topics.items()]
         )
@@ -174,17 +172,17 @@ def _offsets(group: m.DescribeShareGroupOffsetsResponseGroup, wanted: list[Topic
     offsets: ShareOffsets = Batch()
     for topic in group.topics:
         for partition in topic.partitions:
-            topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
+            tp = TopicPartition(topic.topic_name, partition.partition_index)
             epoch, lag = partition.leader_epoch, partition.lag
             if partition.error_code:
-                offsets.failed[topic_partition] = error_for(partition.error_code, partition.error_message)
+                offsets.failed[tp] = error_for(partition.error_code, partition.error_message)
             elif partition.start_offset < 0:
-                offsets.done[topic_partition] = None
+                offsets.done[tp] = None
             else:
-                offsets.done[topic_partition] = SharePartitionOffset(
+                offsets.done[tp] = SharePartitionOffset(
                     partition.start_offset, None if epoch < 0 else epoch, None if lag < 0 else lag
                 )
-    for topic_partition in wanted or ():
-        if topic_partition not in offsets.done and topic_partition not in offsets.failed:
-            offsets.failed[topic_partition] = MissingResult(f"the reply has no offset of {topic_partition}")
+    for tp in wanted or ():
+        if tp not in offsets.done and tp not in offsets.failed:
+            offsets.failed[tp] = MissingResult(f"the reply has no offset of {tp}")
     return offsets

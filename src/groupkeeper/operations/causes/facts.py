@@ -96,8 +96,8 @@ class GroupAtInstant(NamedTuple):
 
     def waiting(self, row: PartitionLag) -> int:
         """The known number of offsets that wait in a partition; 0 if only markers and aborted records do."""
-        place = TopicPartition(row.topic, row.partition)
-        is_done = place not in self.held and self.nexts.get(place, 0) is None
+        tp = TopicPartition(row.topic, row.partition)
+        is_done = tp not in self.held and self.nexts.get(tp, 0) is None
         return 0 if is_done else waiting_of(row) or 0
 
 
@@ -135,8 +135,8 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
         has_rebalanced=_has_rebalanced(first.descriptions[group_id], group),
     )  # fmt: skip
     problems = [
-        problem_of(why, Attempt.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
-        for place, why in {**{at.topic_partition: why for at, why in unknown.items()}, **found.failed}.items()
+        problem_of(why, Attempt.READ_RECORDS, group=group_id, topic=tp.topic, partition=tp.partition)
+        for tp, why in {**{at.topic_partition: why for at, why in unknown.items()}, **found.failed}.items()
     ]
     problems += [problem_of(why) for why in found.silent] + ([problem_of(failure, group=group_id)] if failure else [])
     facts, more = await _with_records(admin, facts_of(group_id, known), rows, nexts, shows_value=shows_value)
@@ -164,7 +164,7 @@ def facts_of(group_id: str, known: GroupAtInstant) -> list[Fact]:
         has_rebalanced=known.has_rebalanced,
     )  # fmt: skip
     by_cause: dict[Cause, list[PartitionLag]] = {}
-    assigned = {place for member in group.members for place in member.assignment}
+    assigned = {tp for member in group.members for tp in member.assignment}
     is_readable = all(getattr(member, "is_assignment_readable", True) for member in group.members)
     unread = unread_topics(group, frozenset(row.topic for row in rows))
     for row in rows:
@@ -208,8 +208,8 @@ def _hung(stuck: Sequence[PartitionLag], known: GroupAtInstant, *, moves: bool) 
     found = {}
     for member, own in stopped.items():
         count = counts[member]
-        place = TopicPartition(own[0].topic, own[0].partition)
-        if len(own) == 1 < count and (moves if known.moved is None else place in known.moved):
+        tp = TopicPartition(own[0].topic, own[0].partition)
+        if len(own) == 1 < count and (moves if known.moved is None else tp in known.moved):
             continue
         of, whom = ("of the group", "its program") if member is None else ("of this member", "the member")
         many = f"all {count} partitions {of}" if len(own) == count else f"{len(own)} of {count} {of}"
@@ -266,19 +266,19 @@ def _held(rows: Iterable[PartitionLag], nexts: Mapping[TopicPartition, int | Non
     records may be left before it.
     """
     ends = {TopicPartition(row.topic, row.partition): (row.last_stable_offset, row.log_end_offset) for row in rows}
-    return [place for place, one in nexts.items() if one is None and ends[place][0] != ends[place][1]]
+    return [tp for tp, one in nexts.items() if one is None and ends[tp][0] != ends[tp][1]]
 
 
 def _cause_facts(row: PartitionLag, known: GroupAtInstant) -> CauseFacts:
-    place = TopicPartition(row.topic, row.partition)
+    tp = TopicPartition(row.topic, row.partition)
     return CauseFacts(
         known.waiting(row),
         row.status is LagStatus.NO_LEADER,
         row.status is LagStatus.NOT_AUTHORIZED,
-        place in known.held,
+        tp in known.held,
         is_out_of_range=row.status in (LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END),
         has_open_start=row.has_open_start and row.log_end_offset is not None,
-        rate=known.rates.get(place),
+        rate=known.rates.get(tp),
     )
 
 
@@ -318,10 +318,10 @@ def _of_group(group_id: str, cause: Cause, known: GroupAtInstant) -> Fact:
 
 
 def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: GroupAtInstant) -> Fact:
-    place = TopicPartition(row.topic, row.partition)
+    tp = TopicPartition(row.topic, row.partition)
     offset = None if row.committed is None else row.committed.offset
     if cause is Cause.TRANSACTION:
-        return _of_transaction(row, known.held[place], known)._replace(offset=offset)
+        return _of_transaction(row, known.held[tp], known)._replace(offset=offset)
     records = (row.in_log if row.committed is None else known.waiting(row)) or 0
     text = _TEXTS[cause].format(
         offset=offset,
@@ -333,25 +333,25 @@ def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: GroupAtInst
     text += "" if row.member is None else f"; its member is {named([row.member])}"
     words = _WORDS.get(cause, ("groups", "offsets", "--status", row.status.value))
     if cause is Cause.STUCK:
-        skipped = 1 + (known.nexts.get(place) or offset or 0) - (offset or 0)
+        skipped = 1 + (known.nexts.get(tp) or offset or 0) - (offset or 0)
         words = ("--shift-by", str(skipped))
     if cause is Cause.STUCK and known.apart_ms < _PROOF_MS:
         words = ("groups", "why", "--interval", f"{_PROOF_MS // 60_000}m")
     elif cause in (Cause.OUT_OF_RANGE, Cause.STUCK):
         words = ("plan", "reset", "--topic", f"{row.topic}:{row.partition}", *words)
-    return Fact(cause, place, text, words, (group_id,), offset)
+    return Fact(cause, tp, text, words, (group_id,), offset)
 
 
 def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: GroupAtInstant) -> Fact:
-    place = TopicPartition(row.topic, row.partition)
+    tp = TopicPartition(row.topic, row.partition)
     text = f"an open transaction keeps consumers of committed records at offset {row.last_stable_offset}"
     if one is None:
-        return Fact(Cause.TRANSACTION, place, text, *next_step(Standing.UNKNOWN, None, *place))
+        return Fact(Cause.TRANSACTION, tp, text, *next_step(Standing.UNKNOWN, None, *tp))
     standing, open_ms = one.standing(known.at_ms), one.open_ms(known.at_ms)
     name = one.name if one.transactional_id is None else f"{one.name} of producer {one.producer.producer_id}"
     text += f": {describe_transaction(name, standing, open_ms, one.description and one.description.timeout_ms)}"
     return Fact(
-        Cause.TRANSACTION, place, text, *next_step(standing, one.transactional_id, *place), transaction=one
+        Cause.TRANSACTION, tp, text, *next_step(standing, one.transactional_id, *tp), transaction=one
     )  # fmt: skip
 
 

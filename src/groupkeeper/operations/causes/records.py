@@ -30,7 +30,7 @@ class NextRecord(NamedTuple):
 
 
 async def next_record(
-    admin: Admin, place: TopicPartition, offset: int, end: int, *, shows_value: bool = False
+    admin: Admin, tp: TopicPartition, offset: int, end: int, *, shows_value: bool = False
 ) -> NextRecord | None:
     """The first record at or after an offset; None: there is none before `end`. Raises why it cannot be read."""
     found: list[Record] = []
@@ -48,7 +48,7 @@ async def next_record(
                     return end
         return reached
 
-    (await admin.read_logs({place: (offset, end)}, take)).result(place)
+    (await admin.read_logs({tp: (offset, end)}, take)).result(tp)
     if not found:
         return None
     one = found[0]

@@ -156,13 +156,13 @@ async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
     return plan._replace(groups=groups), remarks
 
 
-def _at(place: TopicPartition, change: Change) -> Iterable[Position]:
+def _at(tp: TopicPartition, change: Change) -> Iterable[Position]:
     """The positions of a change at which there may be a record."""
     if change.log_start_offset is None or change.log_end_offset is None:
         return
     for commit in (change.before, change.after):
         if commit is not None and change.log_start_offset <= commit.offset < change.log_end_offset:
-            yield Position(*place, commit.offset)
+            yield Position(*tp, commit.offset)
 
 
 class _Selection:
@@ -223,25 +223,25 @@ class _Maker:
         usable = self._usable(group_id, partitions, scenario, committed)
         if not partitions and self._request.from_file is None and not self._request.topics.names:
             self.empty.append(group_id)
-        found = {place: since.at for place, since in self._found.items()}
+        found = {tp: since.at for tp, since in self._found.items()}
         facts = reset.LogFacts(self._logs.oldest, self._logs.latest, found, committed)
         made = reset.plan_offsets(group_id, usable, scenario, facts)
         note_by_place = {note.partition: note for note in made.notes}
         changes: dict[TopicPartition, Change] = {}
-        for place, (before, after, oldest, latest, *_) in made.changes.items():
-            note = note_by_place.get(place)
+        for tp, (before, after, oldest, latest, *_) in made.changes.items():
+            note = note_by_place.get(tp)
             if note is None or self._keeps(group_id, note):
-                reason = self._why(place) if note is None else because(note)
-                changes[place] = Change(before, after, oldest, latest, None, None, reason)
+                reason = self._why(tp) if note is None else because(note)
+                changes[tp] = Change(before, after, oldest, latest, None, None, reason)
         notes = tuple(note for note in made.notes if note.partition in changes)
         return GroupPlan(group_id, changes, notes, state)
 
     @property
     def doubts(self) -> list[str]:
-        return [f"{place} goes {self._why(place)}" for place, since in self._found.items() if since.doubt]
+        return [f"{tp} goes {self._why(tp)}" for tp, since in self._found.items() if since.doubt]
 
-    def _why(self, place: TopicPartition) -> str:
-        since = self._found.get(place)
+    def _why(self, tp: TopicPartition) -> str:
+        since = self._found.get(tp)
         if since is None or not since.doubt:
             return self._aim or "the offset in the file"
         return f"before {self._aim}: {since.doubt}"
@@ -250,14 +250,14 @@ class _Maker:
         self, group_id: str, partitions: Iterable[TopicPartition], scenario: reset.Scenario, committed: Committed
     ) -> list[TopicPartition]:
         usable = []
-        for place in partitions:
-            failure = self._logs.why_not(place)
+        for tp in partitions:
+            failure = self._logs.why_not(tp)
             if failure is not None:
-                self.troubles.append(PlanTrouble(group_id, place, failure))
-            elif isinstance(scenario, reset.ShiftBy) and place not in committed:
-                self.troubles.append(PlanTrouble(group_id, place, NothingCommitted(place)))
+                self.troubles.append(PlanTrouble(group_id, tp, failure))
+            elif isinstance(scenario, reset.ShiftBy) and tp not in committed:
+                self.troubles.append(PlanTrouble(group_id, tp, NothingCommitted(tp)))
             else:
-                usable.append(place)
+                usable.append(tp)
         return usable
 
     def _keeps(self, group_id: str, note: Note) -> bool:

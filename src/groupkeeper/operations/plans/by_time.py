@@ -50,38 +50,38 @@ async def first_since(admin: Admin, times: Mapping[TopicPartition, int], *, skip
     """
     if not times:
         return Batch()
-    specs = {place: OffsetSpec(max(0, time_ms)) for place, time_ms in times.items()}
+    specs = {tp: OffsetSpec(max(0, time_ms)) for tp, time_ms in times.items()}
     looked_up = await admin.list_offsets(specs)
     found: Found = Batch({}, dict(looked_up.failed))
     answers = looked_up.done
-    hits = {Position(*place, at.offset): place for place, at in answers.items() if at.offset >= 0}
+    hits = {Position(*tp, at.offset): tp for tp, at in answers.items() if at.offset >= 0}
     read = await admin.first_records(hits)
     begins: dict[TopicPartition, int] = {}
-    for position, place in hits.items():
-        record, at = read.done.get(position), answers[place]
+    for position, tp in hits.items():
+        record, at = read.done.get(position), answers[tp]
         if position in read.failed:  # it may be that the records may not be read
-            found.done[place] = Since(at, "" if at.timestamp == times[place] else _UNREAD)
+            found.done[tp] = Since(at, "" if at.timestamp == times[tp] else _UNREAD)
         elif record is None:
-            found.done[place] = Since(NOTHING_THERE)
-        elif record.timestamp >= times[place] and not (skips_aborted and record.is_transactional):
+            found.done[tp] = Since(NOTHING_THERE)
+        elif record.timestamp >= times[tp] and not (skips_aborted and record.is_transactional):
             is_hit = record.offset == at.offset
-            found.done[place] = Since(at if is_hit else _listed(record), is_append_time=record.is_append_time)
+            found.done[tp] = Since(at if is_hit else _listed(record), is_append_time=record.is_append_time)
         else:
-            begins[place] = record.offset
-    nothing = [place for place, at in answers.items() if at.offset < 0]
-    begins |= await _doubtful(admin, {place: times[place] for place in nothing})
-    found.done.update((place, Since(NOTHING_THERE)) for place in nothing if place not in begins)
+            begins[tp] = record.offset
+    nothing = [tp for tp, at in answers.items() if at.offset < 0]
+    begins |= await _doubtful(admin, {tp: times[tp] for tp in nothing})
+    found.done.update((tp, Since(NOTHING_THERE)) for tp in nothing if tp not in begins)
     searches, failed = await _searched(admin, times, begins, skips_aborted)
-    for place, search in searches.items():
+    for tp, search in searches.items():
         if (one := search.found) is not None:
-            found.done[place] = Since(_listed(one), is_append_time=one.is_append_time)
-        elif search.is_at_the_end and place not in failed:
-            found.done[place] = Since(NOTHING_THERE)
-        elif answers[place].offset >= 0:
-            found.done[place] = Since(answers[place], _UNREAD if place in failed else _end_of(answers[place]))
+            found.done[tp] = Since(_listed(one), is_append_time=one.is_append_time)
+        elif search.is_at_the_end and tp not in failed:
+            found.done[tp] = Since(NOTHING_THERE)
+        elif answers[tp].offset >= 0:
+            found.done[tp] = Since(answers[tp], _UNREAD if tp in failed else _end_of(answers[tp]))
         else:
-            found.failed[place] = _contradiction(times[place])
-    found.failed.update((place, failed[place]) for place in begins if place not in searches)
+            found.failed[tp] = _contradiction(times[tp])
+    found.failed.update((tp, failed[tp]) for tp in begins if tp not in searches)
     return found
 
 
@@ -93,9 +93,9 @@ async def committed_from(
     """
     searches, failed = await _searched(admin, {}, offsets, True)
     return {
-        place: None if search.found is None else _record(search.found)
-        for place, search in searches.items()
-        if search.found is not None or (search.is_at_the_end and place not in failed)
+        tp: None if search.found is None else _record(search.found)
+        for tp, search in searches.items()
+        if search.found is not None or (search.is_at_the_end and tp not in failed)
     }
 
 
@@ -109,14 +109,14 @@ async def committed_before(
     found: dict[TopicPartition, FirstRecord] = {}
     left = dict(ends)
     for steps in _BACK:
-        begins = {place: max(oldest, end - steps) for place, (oldest, end) in left.items()}
-        tours = await toured(admin, {place: (begin, left[place][1]) for place, begin in begins.items()})
-        for place, records in tours.items():
+        begins = {tp: max(oldest, end - steps) for tp, (oldest, end) in left.items()}
+        tours = await toured(admin, {tp: (begin, left[tp][1]) for tp, begin in begins.items()})
+        for tp, records in tours.items():
             last = next((one for one in reversed(records) if one.is_aborted is False), None)
             if last is not None:
-                found[place] = _record(last)
+                found[tp] = _record(last)
         left = {
-            place: left[place] for place in tours if place not in found and begins[place] > left[place][0]
+            tp: left[tp] for tp in tours if tp not in found and begins[tp] > left[tp][0]
         }  # of a part that is too large to be read, so is a larger one
     return found
 
@@ -124,15 +124,15 @@ async def committed_before(
 async def toured(admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, list[Kept]]:
     """All records of each range, except ranges that are too large."""
     ends = await listed(admin, ranges, OffsetSpec.latest())
-    tours = {place: Tour(*ranges[place], end.offset) for place, end in ends.done.items()}
+    tours = {tp: Tour(*ranges[tp], end.offset) for tp, end in ends.done.items()}
     failed = await walk(admin, tours)
-    return {place: tour.records for place, tour in tours.items() if tour.is_whole and place not in failed}
+    return {tp: tour.records for tp, tour in tours.items() if tour.is_whole and tp not in failed}
 
 
 async def _doubtful(admin: Admin, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Log start offsets of the partitions whose largest timestamp is at or after the time."""
     largest = await listed(admin, times, OffsetSpec.max_timestamp())
-    some = [place for place, at in largest.done.items() if at.timestamp >= times[place]]
+    some = [tp for tp, at in largest.done.items() if at.timestamp >= times[tp]]
     oldest = await listed(admin, some, OffsetSpec.earliest())
     return offsets_of(oldest.done)
 
@@ -142,8 +142,7 @@ async def _searched(
 ) -> tuple[dict[TopicPartition, Search], Mapping[TopicPartition, Failure]]:
     ends = await listed(admin, begins, OffsetSpec.latest())
     searches = {
-        place: Search(begins[place], end.offset, times.get(place), skips_aborted=skips_aborted)
-        for place, end in ends.done.items()
+        tp: Search(begins[tp], end.offset, times.get(tp), skips_aborted=skips_aborted) for tp, end in ends.done.items()
     }
     return searches, {**ends.failed, **await walk(admin, searches)}
 

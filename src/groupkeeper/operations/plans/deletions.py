@@ -34,9 +34,9 @@ async def make_deletion(
         changes = {tp: Change(committed[tp], None, why="requested") for tp in sorted(chosen(topics, committed))}
         if changes:
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
-    places = dict.fromkeys(tp for plan in plans for tp in plan.changes)
-    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places))
-    logs = await look_at_ends(admin, places, described)
+    tps = dict.fromkeys(tp for plan in plans for tp in plan.changes)
+    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in tps))
+    logs = await look_at_ends(admin, tps, described)
     plans = [
         plan._replace(
             changes={
@@ -46,7 +46,7 @@ async def make_deletion(
         )
         for plan in plans
     ]
-    facts = logs.facts_of(tp.topic for tp in places)
+    facts = logs.facts_of(tp.topic for tp in tps)
     cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.DELETE, made_ms, command, facts)
     timed, remarks = await with_times(admin, plan)

@@ -52,7 +52,7 @@ def write(plan: Plan) -> Iterator[str]:
     yield "{\n" + "".join(f'  "{key}": {json.dumps(value)},\n' for key, value in head.items()) + '  "groups": ['
     front = "\n"
     for group in plan.groups:
-        rows = ",\n".join([f"      {_dump(_row(place, change))}" for place, change in group.changes.items()])
+        rows = ",\n".join([f"      {_dump(_row(tp, change))}" for tp, change in group.changes.items()])
         start = f'    {{"group": {_dump(group.group_id)}, "state": {_dump(group.state)}, "partitions": ['
         yield f"{front}{start}\n{rows}\n    ]}}" if rows else f"{front}{start}]}}"
         front = ",\n"
@@ -97,10 +97,10 @@ def read(text: str) -> Plan:
     )
 
 
-def _row(place: TopicPartition, change: Change) -> dict[str, object]:
+def _row(tp: TopicPartition, change: Change) -> dict[str, object]:
     return {
-        "topic": place.topic,
-        "partition": place.partition,
+        "topic": tp.topic,
+        "partition": tp.partition,
         "before": _commit(change.before),
         "after": _commit(change.after),
         "log_start_offset": change.log_start_offset,

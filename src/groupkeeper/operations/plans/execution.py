@@ -86,14 +86,14 @@ def _compared(
 ) -> tuple[dict[TopicPartition, Change], list[PlanTrouble]]:
     made: dict[TopicPartition, Change] = {}
     troubles: list[PlanTrouble] = []
-    for place, change in group.changes.items():
-        failure = outcome.failed.get(place)
+    for tp, change in group.changes.items():
+        failure = outcome.failed.get(tp)
         if failure is not None:
-            troubles.append(PlanTrouble(group.group_id, place, failure))
-        elif not is_same(now.get(place), change.after):
-            troubles.append(PlanTrouble(group.group_id, place, _differs(change.after, now.get(place))))
+            troubles.append(PlanTrouble(group.group_id, tp, failure))
+        elif not is_same(now.get(tp), change.after):
+            troubles.append(PlanTrouble(group.group_id, tp, _differs(change.after, now.get(tp))))
         else:
-            made[place] = change
+            made[tp] = change
     return made, troubles
 
 

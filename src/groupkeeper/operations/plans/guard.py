@@ -84,21 +84,21 @@ def _judge_group(
     committed = groups.committed[group_id]
     troubles: list[PlanTrouble] = []
     reported: set[str] = set()
-    for place, change in group.changes.items():
-        if place.topic in stale_topics:
-            if place.topic not in reported:
-                reported.add(place.topic)
-                troubles.append(PlanTrouble(group_id, place.topic, StalePlan(stale_topics[place.topic])))
+    for tp, change in group.changes.items():
+        if tp.topic in stale_topics:
+            if tp.topic not in reported:
+                reported.add(tp.topic)
+                troubles.append(PlanTrouble(group_id, tp.topic, StalePlan(stale_topics[tp.topic])))
             continue
-        now = committed.get(place)
+        now = committed.get(tp)
         if is_same(now, change.after) and not _is_renewed(plan, change):
             continue
         if not is_same(now, change.before):
             then = "when the plan was made" if plan.undoes is None else f"after the change {plan.undoes}"
             text = f"it was {_commit_text(change.before)} {then}, and is {_commit_text(now)} now"
-            troubles.append(PlanTrouble(group_id, place, StalePlan(text)))
-        elif logs is not None and (trouble := _unfit(place, change, logs)) is not None:
-            troubles.append(PlanTrouble(group_id, place, trouble))
+            troubles.append(PlanTrouble(group_id, tp, StalePlan(text)))
+        elif logs is not None and (trouble := _unfit(tp, change, logs)) is not None:
+            troubles.append(PlanTrouble(group_id, tp, trouble))
     return troubles
 
 
@@ -118,14 +118,14 @@ def _are_unread(group: GroupPlan, groups: FoundGroups) -> bool:
     )
 
 
-def _unfit(place: TopicPartition, change: Change, logs: Logs) -> Failure | None:
+def _unfit(tp: TopicPartition, change: Change, logs: Logs) -> Failure | None:
     """Why the log cannot take the new offset; deleting an offset needs no log."""
     if change.after is None:
         return None
-    failure = logs.why_not(place)
+    failure = logs.why_not(tp)
     if failure is not None:
         return failure
-    oldest, latest, offset = logs.oldest[place], logs.latest[place], change.after.offset
+    oldest, latest, offset = logs.oldest[tp], logs.latest[tp], change.after.offset
     if offset < oldest:
         return StalePlan(f"the log begins at {oldest} now, after the planned offset {offset}")
     if offset > latest:

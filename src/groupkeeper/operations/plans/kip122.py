@@ -59,10 +59,10 @@ def read(text: str) -> ResetPlan:
             raise BadResetPlan(f"topic {topic}: {_shown(entries)} must be a list of partitions")
         for entry in entries:
             partition, offset = _entry(topic, entry)
-            place = TopicPartition(topic, partition)
-            if place in plan.offsets:
+            tp = TopicPartition(topic, partition)
+            if tp in plan.offsets:
                 raise BadResetPlan(f"topic {topic}: partition {partition} is listed twice")
-            plan.offsets[place] = offset
+            plan.offsets[tp] = offset
     return plan
 
 

@@ -152,8 +152,8 @@ async def walk(
     admin: Admin, walks: Mapping[TopicPartition, Walk], *, max_bytes: int | None = None
 ) -> dict[TopicPartition, Failure]:
     """Does each walk as far as needed; returns the failures of those not finished. `max_bytes`: as in read_logs."""
-    ranges = {place: (one.start, one.end) for place, one in walks.items() if one.start < one.end}
+    ranges = {tp: (one.start, one.end) for tp, one in walks.items() if one.start < one.end}
     if not ranges:
         return {}
-    read = await admin.read_logs(ranges, lambda place, batches: walks[place].take(batches), max_bytes=max_bytes)
+    read = await admin.read_logs(ranges, lambda tp, batches: walks[tp].take(batches), max_bytes=max_bytes)
     return dict(read.failed)

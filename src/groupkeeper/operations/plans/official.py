@@ -55,10 +55,10 @@ def scenario_options(scenario: Scenario) -> list[str] | None:
             return None
 
 
-def topic_options(places: Iterable[TopicPartition], plan: Plan) -> list[str]:
+def topic_options(tps: Iterable[TopicPartition], plan: Plan) -> list[str]:
     """`--topic orders --topic payments:0,1`; a topic is whole when all partitions that it had are there."""
     numbers: dict[str, list[int]] = {}
-    for topic, partition in sorted(places):
+    for topic, partition in sorted(tps):
         numbers.setdefault(topic, []).append(partition)
     words = []
     for topic, some in numbers.items():
@@ -70,8 +70,8 @@ def topic_options(places: Iterable[TopicPartition], plan: Plan) -> list[str]:
 
 def _by_offset(group: GroupPlan, plan: Plan) -> Iterable[list[str]]:
     places: dict[int, list[TopicPartition]] = {}
-    for place, commit in group.offsets.items():
-        places.setdefault(commit.offset, []).append(place)
+    for tp, commit in group.offsets.items():
+        places.setdefault(commit.offset, []).append(tp)
     for offset, some in places.items():
         topics = topic_options(some, plan)
         yield ["--reset-offsets", "--group", group.group_id, *topics, "--to-offset", str(offset), "--execute"]

@@ -226,7 +226,7 @@ def judged(outcome: Batch[str, Outcome]) -> tuple[ApplyResult, list[Lost]]:
     done = 0
     for group_id, batch in outcome.done.items():
         done += len(batch.done)
-        lost += (_lost(group_id, place, failure) for place, failure in batch.failed.items())
+        lost += (_lost(group_id, tp, failure) for tp, failure in batch.failed.items())
     if not lost:
         return ApplyResult.APPLIED, []
     failures = (*outcome.failed.values(), *(why for batch in outcome.done.values() for why in batch.failed.values()))
@@ -249,7 +249,7 @@ def _merge(outcome: Batch[str, Outcome], more: Batch[str, Outcome]) -> None:
 
 
 def _pairs(group: GroupPlan) -> dict[TopicPartition, Pair]:
-    return {place: (change.before, change.after) for place, change in group.changes.items()}
+    return {tp: (change.before, change.after) for tp, change in group.changes.items()}
 
 
 def deletions(

@@ -66,10 +66,10 @@ async def make_sweep(
     groups = await world.look_at_groups(admin, list(group_ids))
     troubles = groups.troubles
     wanted = {key: chosen(topics, committed) for key, committed in groups.committed.items() if key not in groups.failed}
-    places = dict.fromkeys(tp for some in wanted.values() for tp in some)
-    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places))
-    missing = {tp: why for tp in places if (why := _why_missing(tp, described)) is not None}
-    logs = await world.look_at_ends(admin, [tp for tp in places if tp not in missing], described)
+    tps = dict.fromkeys(tp for some in wanted.values() for tp in some)
+    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in tps))
+    missing = {tp: why for tp in tps if (why := _why_missing(tp, described)) is not None}
+    logs = await world.look_at_ends(admin, [tp for tp in tps if tp not in missing], described)
     times, unknown = CommitTimes({}, {}, {}, 0), list[str]()
     retention_ms = criteria.retention_ms
     has_commits = any(wanted.values())
@@ -89,12 +89,12 @@ async def make_sweep(
     return Made(plan, tuple(troubles), (*unknown, *sweep.remarks), groups.absent)
 
 
-def _why_missing(place: TopicPartition, described: Batch[str, TopicDescription]) -> str | None:
-    failure = described.failed.get(place.topic)
+def _why_missing(tp: TopicPartition, described: Batch[str, TopicDescription]) -> str | None:
+    failure = described.failed.get(tp.topic)
     if isinstance(failure, UnknownTopicOrPartition | InvalidTopicException):
         return "the topic does not exist"
-    topic = described.done.get(place.topic)
-    if topic is not None and place.partition not in {one.partition for one in topic.partitions}:
+    topic = described.done.get(tp.topic)
+    if topic is not None and tp.partition not in {one.partition for one in topic.partitions}:
         return "the topic has no such partition"
     return None
 
@@ -160,35 +160,35 @@ class _Sweep:
         self._times = times
         self.remarks: list[str] = []
 
-    def plan(self, group_id: str, places: Iterable[TopicPartition]) -> GroupPlan:
+    def plan(self, group_id: str, tps: Iterable[TopicPartition]) -> GroupPlan:
         committed = self._groups.committed[group_id]
         group = self._groups.described.get(group_id)
         idle = self._idle(group_id, committed, group)
         expiring = self._expiring(group_id, committed, group)
         is_active = self._groups.state(group_id) not in INACTIVE
         changes: dict[TopicPartition, Change] = {}
-        for place in sorted(places):
-            before = committed[place]
-            gone = self._missing.get(place) if self._criteria.finds_missing else None
-            why = gone or idle.get(place.topic)
+        for tp in sorted(tps):
+            before = committed[tp]
+            gone = self._missing.get(tp) if self._criteria.finds_missing else None
+            why = gone or idle.get(tp.topic)
             if why is not None:
-                changes[place] = self._change(place, before, None, why)
-            elif place in expiring and place in self._logs.oldest:
+                changes[tp] = self._change(tp, before, None, why)
+            elif tp in expiring and tp in self._logs.oldest:
                 if is_active:
-                    self._leave(group_id, place, expiring[place], "while the group has members, only they can commit")
-                elif not self._logs.oldest[place] <= before.offset <= self._logs.latest[place]:
-                    self._leave(group_id, place, expiring[place], f"{before.offset} is outside of the log")
+                    self._leave(group_id, tp, expiring[tp], "while the group has members, only they can commit")
+                elif not self._logs.oldest[tp] <= before.offset <= self._logs.latest[tp]:
+                    self._leave(group_id, tp, expiring[tp], f"{before.offset} is outside of the log")
                 else:
-                    changes[place] = self._change(place, before, before, f"{expiring[place]}: committed again")
+                    changes[tp] = self._change(tp, before, before, f"{expiring[tp]}: committed again")
         return GroupPlan(group_id, changes, (), str(self._groups.state(group_id)))
 
-    def _leave(self, group_id: str, place: TopicPartition, what: str, why: str) -> None:
-        self.remarks.append(f"{group_id} {place} {what}, and is not committed again: {why}")
+    def _leave(self, group_id: str, tp: TopicPartition, what: str, why: str) -> None:
+        self.remarks.append(f"{group_id} {tp} {what}, and is not committed again: {why}")
 
     def _change(
-        self, place: TopicPartition, before: OffsetAndMetadata, after: OffsetAndMetadata | None, why: str
+        self, tp: TopicPartition, before: OffsetAndMetadata, after: OffsetAndMetadata | None, why: str
     ) -> Change:
-        return Change(before, after, self._logs.oldest.get(place), self._logs.latest.get(place), why=why)
+        return Change(before, after, self._logs.oldest.get(tp), self._logs.latest.get(tp), why=why)
 
     def _known(self, group_id: str, committed: world.Committed) -> dict[TopicPartition, CommitTime]:
         """Times of the current commits; commits made since the offsets were fetched are left out."""
@@ -212,9 +212,9 @@ class _Sweep:
             parts = {topic: [tp for tp in committed if tp.topic == topic] for topic in topics}
         idle: dict[str, str] = {}
         has_unknown = False
-        for topic, places in parts.items():
-            times = [known[tp].time_ms for tp in places if tp in known]
-            if not times or (is_exact and len(times) < len(places)):
+        for topic, tps in parts.items():
+            times = [known[tp].time_ms for tp in tps if tp in known]
+            if not times or (is_exact and len(times) < len(tps)):
                 has_unknown = True
                 continue
             last_ms = max(times)
@@ -246,14 +246,14 @@ class _Sweep:
         expiring = {}
         empty_ms = self._times.empty_ms.get(group_id)
         is_vain = False
-        for place, commit in self._known(group_id, committed).items():
+        for tp, commit in self._known(group_id, committed).items():
             at_ms = expires_ms(commit.expires_ms, commit.time_ms, criteria.retention_ms, empty_ms)
-            if place.topic in reads or at_ms > self._now_ms + criteria.expiring_ms:
+            if tp.topic in reads or at_ms > self._now_ms + criteria.expiring_ms:
                 continue
             if empty_ms is not None and empty_ms + criteria.retention_ms <= at_ms:
                 is_vain = True
             else:
-                expiring[place] = f"expires {utc_text(at_ms)}"
+                expiring[tp] = f"expires {utc_text(at_ms)}"
         if is_vain and empty_ms is not None:
             when = utc_text(empty_ms + criteria.retention_ms)
             self.remarks.append(

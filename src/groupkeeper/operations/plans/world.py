@@ -111,16 +111,12 @@ class Logs(NamedTuple):
         found = ((topic, self.facts(topic, is_whole=False)) for topic in dict.fromkeys(topics))
         return {topic: facts for topic, facts in found if facts is not None}
 
-    def why_not(self, topic_partition: TopicPartition) -> Failure | None:
+    def why_not(self, tp: TopicPartition) -> Failure | None:
         """Why the ends of a partition's log aren't known, None: they are."""
-        failure = self.failed.get(topic_partition)
-        if (
-            failure is None
-            or topic_partition.topic not in self.topics.done
-            or topic_partition in self.existing(topic_partition.topic)
-        ):
+        failure = self.failed.get(tp)
+        if failure is None or tp.topic not in self.topics.done or tp in self.existing(tp.topic):
             return failure
-        return PartitionsMissing([topic_partition])
+        return PartitionsMissing([tp])
 
     def existing(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic, none when it cannot be described."""

@@ -35,14 +35,14 @@ class Starts(NamedTuple):
 
     def notes(self) -> list[str]:
         """Notes about offsets that differ from the requested ones."""
-        found = [f"{place.topic}-{place.partition}: {start.note}" for place, start in self.done.items() if start.note]
-        return found + [f"{place.topic}-{place.partition} does not exist: left out" for place in self.gone]
+        found = [f"{tp.topic}-{tp.partition}: {start.note}" for tp, start in self.done.items() if start.note]
+        return found + [f"{tp.topic}-{tp.partition} does not exist: left out" for tp in self.gone]
 
     def as_json(self) -> str:
         """The value of Spark's option `startingOffsets`."""
         by_topic: dict[str, dict[str, int]] = {}
-        for place, start in self.done.items():
-            by_topic.setdefault(place.topic, {})[str(place.partition)] = start.offset
+        for tp, start in self.done.items():
+            by_topic.setdefault(tp.topic, {})[str(tp.partition)] = start.offset
         return json.dumps(by_topic)
 
 
@@ -50,15 +50,15 @@ async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], 
     """Starts at these offsets, moved into the log if it does not have them; `otherwise` (EARLIEST or LATEST) in the
     other partitions of these topics.
     """
-    there, failed = await _partitions(admin, {place.topic for place in offsets}, offsets)
+    there, failed = await _partitions(admin, {tp.topic for tp in offsets}, offsets)
     earliest, latest = await asyncio.gather(
         listed(admin, there, OffsetSpec.earliest()), listed(admin, there, OffsetSpec.latest())
     )
     failed |= {**earliest.failed, **latest.failed}
     done = {
-        place: _within(offsets.get(place), earliest.done[place].offset, latest.done[place].offset, otherwise)
-        for place in there
-        if place not in failed
+        tp: _within(offsets.get(tp), earliest.done[tp].offset, latest.done[tp].offset, otherwise)
+        for tp in there
+        if tp not in failed
     }
     return _sorted(done, failed)
 
@@ -71,11 +71,11 @@ async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> St
     )
     failed |= {**found.failed, **latest.failed}
     done = {
-        place: StartOffset(found.done[place].offset)
-        if found.done[place].offset >= 0
-        else StartOffset(latest.done[place].offset, "no record is at or after that time: at the end")
-        for place in there
-        if place not in failed
+        tp: StartOffset(found.done[tp].offset)
+        if found.done[tp].offset >= 0
+        else StartOffset(latest.done[tp].offset, "no record is at or after that time: at the end")
+        for tp in there
+        if tp not in failed
     }
     return _sorted(done, failed)
 
@@ -95,7 +95,7 @@ async def _partitions(
 ) -> tuple[list[TopicPartition], dict[TopicPartition, Failure]]:
     """Every partition of the topics that has a leader, and the reasons why the others cannot be queried."""
     described = await describe_topics(admin, sorted(topics))
-    every = {place for topic in described.done.values() for place in topic.topic_partitions}
+    every = {tp for topic in described.done.values() for tp in topic.topic_partitions}
     every |= set(offsets)
     every |= {
         TopicPartition(topic, 0)
@@ -103,13 +103,11 @@ async def _partitions(
         if not isinstance(why, UnknownTopicOrPartition)
     }
     failed = dict(unreachable(sorted(every), described))
-    return [place for place in sorted(every) if place not in failed], failed
+    return [tp for tp in sorted(every) if tp not in failed], failed
 
 
 def _sorted(done: Mapping[TopicPartition, StartOffset], failed: Mapping[TopicPartition, Failure]) -> Starts:
-    gone = tuple(place for place, why in sorted(failed.items()) if isinstance(why, UnknownTopicOrPartition))
+    gone = tuple(tp for tp, why in sorted(failed.items()) if isinstance(why, UnknownTopicOrPartition))
     return Starts(
-        {place: done[place] for place in sorted(done)},
-        gone,
-        {place: failed[place] for place in sorted(failed) if place not in gone},
+        {tp: done[tp] for tp in sorted(done)}, gone, {tp: failed[tp] for tp in sorted(failed) if tp not in gone}
     )

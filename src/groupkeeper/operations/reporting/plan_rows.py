@@ -18,11 +18,11 @@ _NAMED_GROUPS = 3
 def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
     """A plan as rows of CHANGES."""
     for group in groups:
-        for place, change in group.changes.items():
+        for tp, change in group.changes.items():
             yield {
                 "group": group.group_id,
-                "topic": place.topic,
-                "partition": place.partition,
+                "topic": tp.topic,
+                "partition": tp.partition,
                 "before": _offset(change.before),
                 "after": _offset(change.after),
                 **_meaning(change),
@@ -34,13 +34,13 @@ def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
             }
 
 
-def reset_row(group: GroupPlan, place: TopicPartition, note: str | None, result: str) -> Row:
+def reset_row(group: GroupPlan, tp: TopicPartition, note: str | None, result: str) -> Row:
     """A row of NEW_OFFSETS."""
-    change = group.changes[place]
+    change = group.changes[tp]
     return {
         "group": group.group_id,
-        "topic": place.topic,
-        "partition": place.partition,
+        "topic": tp.topic,
+        "partition": tp.partition,
         "committed_offset": _offset(change.before),
         "new_offset": _offset(change.after),
         "note": note,
@@ -62,12 +62,12 @@ def _meaning(change: Change) -> Row:
 def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
     """Changes that were made, as rows of OUTCOMES."""
     for group in groups:
-        for place, change in group.changes.items():
+        for tp, change in group.changes.items():
             offsets = {"before": _offset(change.before), "after": _offset(change.after)}
             yield {
                 "group": group.group_id,
-                "topic": place.topic,
-                "partition": place.partition,
+                "topic": tp.topic,
+                "partition": tp.partition,
                 **offsets,
                 "result": "applied",
             }
@@ -76,9 +76,9 @@ def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
 def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
     """Places that were already as planned, as rows of OUTCOMES."""
     changes = {group.group_id: group.changes for group in planned}
-    for group_id, place in places:
-        now = _offset(changes[group_id][place].after)
-        row: Row = {"group": group_id, "topic": place.topic, "partition": place.partition}
+    for group_id, tp in places:
+        now = _offset(changes[group_id][tp].after)
+        row: Row = {"group": group_id, "topic": tp.topic, "partition": tp.partition}
         yield {**row, "before": now, "after": now, "result": "already"}
 
 
@@ -112,13 +112,13 @@ def recorded_rows(recorded: Recorded, only: Names) -> Iterable[Row]:
     for group_id, pairs in recorded.groups.items():
         if only and not (is_group and only.matches(group_id)):
             continue
-        for place, (before, after) in pairs.items():
-            error = errors.get((group_id, *place), errors.get((group_id, None, None)))
+        for tp, (before, after) in pairs.items():
+            error = errors.get((group_id, *tp), errors.get((group_id, None, None)))
             yield {
                 "group": group_id if is_group else None,
                 "transaction": None if is_group else group_id,
-                "topic": place.topic,
-                "partition": place.partition,
+                "topic": tp.topic,
+                "partition": tp.partition,
                 "before": _offset(before),
                 "after": _offset(after),
                 "error": error,

@@ -172,15 +172,14 @@ class Answers(NamedTuple):
     def plan(self, entry: DeskEntry, page: WantedPage) -> d.PlanDetail:
         """A plan that the person may see."""
         places = sorted(
-            ((group.group_id, place, group) for group in entry.plan.groups for place in group.changes),
-            key=_planned_place,
+            ((group.group_id, tp, group) for group in entry.plan.groups for tp in group.changes), key=_planned_place
         )
         found, after = page.of(places, _planned_place)
         results = results_of(entry)
         rows = [
-            _fields(row) | {"result": results.get((group_id, place)) or None}
-            for group_id, place, group in found
-            for row in change_rows([group._replace(changes={place: group.changes[place]})])
+            _fields(row) | {"result": results.get((group_id, tp)) or None}
+            for group_id, tp, group in found
+            for row in change_rows([group._replace(changes={tp: group.changes[tp]})])
         ]
         return d.PlanDetail(
             **_plan_head(entry),

@@ -186,7 +186,7 @@ def _topics(form: Form, deed: Deed) -> tuple[PlanTopics, list[str]]:
             names.append(topic)
         else:
             partitions += (TopicPartition(topic, number) for number in numbers)
-    partitions = [place for place in partitions if place.topic not in names]
+    partitions = [tp for tp in partitions if tp.topic not in names]
     options = [word for text in dict.fromkeys(typed) for word in option("--topic", text)]
     return PlanTopics(names, partitions), options
 

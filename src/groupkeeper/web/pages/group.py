@@ -238,11 +238,11 @@ _MEMBERS: Sequence[PageColumn[AnyMember]] = [
 ]
 
 
-def _places(places: Sequence[TopicPartition]) -> str:
+def _places(tps: Sequence[TopicPartition]) -> str:
     by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(places)[:_MOST_PLACES]:
+    for topic, partition in sorted(tps)[:_MOST_PLACES]:
         by_topic.setdefault(topic, []).append(partition)
-    left = len(places) - _MOST_PLACES
+    left = len(tps) - _MOST_PLACES
     shown = "; ".join(f"{markup.text(topic)}: {', '.join(map(str, some))}" for topic, some in by_topic.items())
     return (shown or "nothing") + (f" and {left:,} more" if left > 0 else "")
 

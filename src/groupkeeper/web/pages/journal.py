@@ -160,11 +160,9 @@ _PLACES: Sequence[PageColumn[_Place]] = [
 def _places(recorded: Recorded) -> str:
     errors = {(one.group_id, one.topic, one.partition): f"{one.error}: {one.message}" for one in recorded.lost}
     rows = [
-        _Place(
-            group_id, place, before, after, errors.get((group_id, *place)) or errors.get((group_id, None, None)) or " "
-        )
+        _Place(group_id, tp, before, after, errors.get((group_id, *tp)) or errors.get((group_id, None, None)) or " ")
         for group_id, pairs in recorded.groups.items()
-        for place, (before, after) in pairs.items()
+        for tp, (before, after) in pairs.items()
     ]
     columns = [_PLACES[0]._replace(title=str(recorded.head.subject)), *_PLACES[1:]]
     return markup.table(columns, rows, "partitions", most=_MOST_ROWS)

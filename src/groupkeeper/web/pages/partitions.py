@@ -88,11 +88,11 @@ def partition_rows(
     """All partitions of a group in order."""
     rows = []
     for row, wait in zip(group.rows, group.waits, strict=True):
-        place = TopicPartition(row.topic, row.partition)
-        stood = group.stood.get(place)
+        tp = TopicPartition(row.topic, row.partition)
+        stood = group.stood.get(tp)
         stood_ms = None if stood is None else max(0, snapshot.at_ms - stood.since_ms)
-        status = statuses.get(place, WELL)[0]
-        rows.append(PartitionRow(row, wait, status, stood_ms, snapshot.cluster, place == marked))
+        status = statuses.get(tp, WELL)[0]
+        rows.append(PartitionRow(row, wait, status, stood_ms, snapshot.cluster, tp == marked))
     if order.sort == "status":
         rows.sort(key=lambda each: 0 if each.status is Status.OK else each.wait.lag_ms or 0, reverse=order.is_down)
     ordered(rows, _COLUMNS, order)

@@ -192,9 +192,9 @@ def _table(entry: DeskEntry) -> str:
         return markup.nothing("No partition with a committed offset is affected.")
     results = results_of(entry)
     rows = [
-        _Planned(group.group_id, place, change, results.get((group.group_id, place), ""))
+        _Planned(group.group_id, tp, change, results.get((group.group_id, tp), ""))
         for group in entry.plan.groups
-        for place, change in group.changes.items()
+        for tp, change in group.changes.items()
     ]
     left_out = [] if len(entry.group_ids) > 1 else ["group"]
     left_out += [] if any(each.change.certainty for each in rows) else ["certainty"]
@@ -211,5 +211,5 @@ def results_of(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:
         if trouble.group_id is not None and isinstance(trouble.topic_partition, TopicPartition):
             found[(trouble.group_id, trouble.topic_partition)] = "not done" if applied else "does not fit"
     for group in () if applied is None else applied.done:
-        found |= {(group.group_id, place): "applied" for place in group.changes}
+        found |= {(group.group_id, tp): "applied" for tp in group.changes}
     return found

@@ -40,16 +40,16 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: GroupVerdict
     done: dict[TopicPartition, None] = {}
     statuses = verdict.statuses
     for row, wait in zip(group.rows, group.waits, strict=True):
-        place = TopicPartition(row.topic, row.partition)
+        tp = TopicPartition(row.topic, row.partition)
         rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
         if wait.held_at is not None:
-            held[place] = wait.holder
+            held[tp] = wait.holder
         elif not wait.is_waiting and wait.lag_ms is not None:
-            done[place] = None
-        if statuses.get(place, WELL)[0] is Status.STOPPED:
-            rates[place] = Pace(0, 0)
-    well = {place for place, (status, _) in statuses.items() if status is Status.OK}
-    moved = {place for place in rates if _moved_since(group, place)}
+            done[tp] = None
+        if statuses.get(tp, WELL)[0] is Status.STOPPED:
+            rates[tp] = Pace(0, 0)
+    well = {tp for tp, (status, _) in statuses.items() if status is Status.OK}
+    moved = {tp for tp in rates if _moved_since(group, tp)}
     known = GroupAtInstant(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well, moved=moved)
     found = facts_of(group.group_id, known)
     return [] if found and found[0].cause is Cause.UNREAD else found
@@ -62,7 +62,7 @@ def told(fact: Fact) -> str:
     return f"{fact.place.topic}-{fact.place.partition}: {fact.text}"
 
 
-def _moved_since(group: GroupView, place: TopicPartition) -> bool:
+def _moved_since(group: GroupView, tp: TopicPartition) -> bool:
     """Whether the group has committed elsewhere since the partition stands at its offset."""
-    stood = group.stood.get(place)
+    stood = group.stood.get(tp)
     return stood is not None and group.progress_ms is not None and group.progress_ms > stood.since_ms

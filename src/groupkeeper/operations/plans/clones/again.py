@@ -103,14 +103,14 @@ class RepeatedCopies:
         known = {at: one for at, one in found.items() if at in offsets and one.certainty is not Certainty.TIME}
         known = {at: one for at, one in known.items() if at.offset >= self._here(at.topic_partition).oldest}
         exact = {at for at, one in known.items() if one.certainty in EXACT and not one.replays}
-        places: dict[TopicPartition, list[Pair]] = {}
+        tps: dict[TopicPartition, list[Pair]] = {}
         for at in sorted(known, key=lambda at: (at in exact, at)):
             most = found[at].offset + (0 if at in exact else found[at].replays or 0)
-            places.setdefault(at.topic_partition, []).append(Pair(offsets[at], most))
+            tps.setdefault(at.topic_partition, []).append(Pair(offsets[at], most))
         # Where the copies of the whole source end, if none is missing: by the last place, as it is the nearest.
-        ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in places.items()}
+        ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in tps.items()}
         await self._read_ends(ends)
-        near = await self._near(places, ends)
+        near = await self._near(tps, ends)
         changed: dict[Position, Translated] = {}
         for at, one in known.items():
             tp, (_, end) = at.topic_partition, self._ends[at.topic_partition]
@@ -148,11 +148,11 @@ class RepeatedCopies:
             self._ends[at.topic_partition] = at.offset, tail
 
     async def _near(
-        self, places: Mapping[TopicPartition, Sequence[Pair]], ends: Mapping[TopicPartition, int]
+        self, tps: Mapping[TopicPartition, Sequence[Pair]], ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, list[Tail]]:
         """The Tails shortly after such places, up to the log's end, which is read anyway; the last places first."""
         stretches: dict[Position, _CopiedStretch] = {}
-        for tp, each in places.items():
+        for tp, each in tps.items():
             left = self._left.setdefault(tp, self._searched)
             for some in reversed(list(_together(_behind_which_is_more(each, self._last(tp))))):
                 (upstream, begin), last = some[0], some[-1]
@@ -163,7 +163,7 @@ class RepeatedCopies:
                     stretches[Position(*tp, begin)] = _CopiedStretch(source_range, target_range)
                     left -= target_range[1] - target_range[0]
             self._left[tp] = left
-        found: dict[TopicPartition, list[Tail]] = {tp: [] for tp in places}
+        found: dict[TopicPartition, list[Tail]] = {tp: [] for tp in tps}
         for at, tail in (await self._tails(stretches)).items():
             found[at.topic_partition].append(tail)
         return found

@@ -251,8 +251,8 @@ class _CloneMaker:
         """Keeps `shares`, and adds remarks about partitions in which a share group has no start offset to clone."""
         self.shares = shares
         for group_id, to in self.wanted.groups.items():
-            places = shares.without.get(group_id, [])
-            meant = [str(tp) for tp in chosen(self.wanted.topics, dict.fromkeys(places, OffsetAndMetadata(0)))]
+            tps = shares.without.get(group_id, [])
+            meant = [str(tp) for tp in chosen(self.wanted.topics, dict.fromkeys(tps, OffsetAndMetadata(0)))]
             if meant:
                 self.remarks.append(
                     f"{group_id} has no start offset yet in {_several(meant)}: {to} starts there by its "
@@ -320,14 +320,14 @@ def _in_range(
 ) -> dict[TopicPartition, Change]:
     """The changes; where the log doesn't hold the offset, the policies decide."""
     changes: dict[TopicPartition, Change] = {}
-    for place, change in wanted.items():
+    for tp, change in wanted.items():
         fitted = _fitted(change)
         if fitted == change or policies.if_out_of_range is Otherwise.CLAMP:
-            changes[place] = fitted
+            changes[tp] = fitted
         elif policies.if_out_of_range is Otherwise.FAIL:
-            troubles.append(PlanTrouble(target, place, OutOfRange(fitted.why)))
+            troubles.append(PlanTrouble(target, tp, OutOfRange(fitted.why)))
         else:
-            remarks.append(f"{target} {place} is skipped: {fitted.why}")
+            remarks.append(f"{target} {tp} is skipped: {fitted.why}")
     return changes
 
 
@@ -368,10 +368,10 @@ def _several(group_ids: Sequence[str]) -> str:
     return ", ".join(group_ids[:_NAMED]) + more
 
 
-def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list[PlanTrouble]:
+def _unusable(target: str, tps: Iterable[TopicPartition], logs: Logs) -> list[PlanTrouble]:
     """Troubles about topics and partitions that the target's cluster lacks; one for a whole topic."""
     troubles: dict[TopicPartition | str, Failure] = {}
-    for place in places:
+    for place in tps:
         if place.topic in logs.topics.failed:
             troubles[place.topic] = logs.topics.failed[place.topic]
         elif (why := logs.why_not(place)) is not None:

@@ -96,7 +96,7 @@ class Reader:
 
     def forget(self) -> None:
         """Keeps only the last stretch of each partition, as the next place may be near."""
-        self._kept = {place: kept[-1:] for place, kept in self._kept.items()}
+        self._kept = {tp: kept[-1:] for tp, kept in self._kept.items()}
 
     def forget_all(self) -> None:
         """Drops all that was read."""
@@ -113,62 +113,62 @@ class Reader:
         for key, (begin, end) in wanted.items():
             if self._having(places[key], begin, end) is None:
                 missing.setdefault(places[key], set()).add(self._in_blocks(places[key], begin, end))
-        return {place: sorted(each) for place, each in missing.items()}
+        return {tp: sorted(each) for tp, each in missing.items()}
 
     async def _read(self, stretches: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> None:
         rounds = max(map(len, stretches.values()), default=0)
         for start in range(0, rounds, _WALKS):
             some = [
-                {place: each[number] for place, each in stretches.items() if number < len(each)}
+                {tp: each[number] for tp, each in stretches.items() if number < len(each)}
                 for number in range(start, min(start + _WALKS, rounds))
             ]
             await asyncio.gather(*map(self._walk, some))
 
     async def _walk(self, stretches: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        tours = {place: Tour(*each, self._ends[place].latest, self._look) for place, each in stretches.items()}
+        tours = {tp: Tour(*each, self._ends[tp].latest, self._look) for tp, each in stretches.items()}
         longest = max(end - begin for begin, end in stretches.values())
         max_bytes = _PIECE_BYTES[longest > 4 * _BLOCK]
         failed = await walk(self._admin, tours, max_bytes=max_bytes)
-        for place, tour in tours.items():
-            if place not in failed:
-                trace = self._trace(place, tour.start, min(tour.reached, tour.until), tour.records)
-                insort(self._kept.setdefault(place, []), trace, key=attrgetter("begin"))
+        for tp, tour in tours.items():
+            if tp not in failed:
+                trace = self._trace(tp, tour.start, min(tour.reached, tour.until), tour.records)
+                insort(self._kept.setdefault(tp, []), trace, key=attrgetter("begin"))
 
-    def _clipped(self, place: TopicPartition, begin: int, end: int) -> tuple[int, int]:
-        oldest, latest = self._ends[place]
+    def _clipped(self, tp: TopicPartition, begin: int, end: int) -> tuple[int, int]:
+        oldest, latest = self._ends[tp]
         begin = min(max(begin, oldest), latest)
         return begin, max(begin, min(end, latest))
 
-    def _in_blocks(self, place: TopicPartition, begin: int, end: int) -> tuple[int, int]:
-        return self._clipped(place, begin - begin % _BLOCK, end + -end % _BLOCK)
+    def _in_blocks(self, tp: TopicPartition, begin: int, end: int) -> tuple[int, int]:
+        return self._clipped(tp, begin - begin % _BLOCK, end + -end % _BLOCK)
 
-    def _having(self, place: TopicPartition, begin: int, end: int) -> Trace | None:
+    def _having(self, tp: TopicPartition, begin: int, end: int) -> Trace | None:
         """The kept stretch that has the whole range; None: none has."""
-        kept = self._kept.get(place, [])
+        kept = self._kept.get(tp, [])
         for one in reversed(kept[: bisect_right(kept, begin, key=attrgetter("begin"))]):
             if end <= one.end and begin <= one.end:
                 return one
         return None
 
-    def _cut(self, place: TopicPartition, kept: Trace, begin: int, end: int) -> Trace:
+    def _cut(self, tp: TopicPartition, kept: Trace, begin: int, end: int) -> Trace:
         first, last = (bisect_left(kept.records, at, key=attrgetter("offset")) for at in (begin, end))
-        return self._trace(place, begin, end, kept.records[first:last])
+        return self._trace(tp, begin, end, kept.records[first:last])
 
-    def _trace(self, place: TopicPartition, begin: int, end: int, records: Sequence[Kept]) -> Trace:
-        oldest, latest = self._ends[place]
+    def _trace(self, tp: TopicPartition, begin: int, end: int, records: Sequence[Kept]) -> Trace:
+        oldest, latest = self._ends[tp]
         return Trace(begin, end, records, begin <= oldest, end >= latest)
 
 
 def _merged(ranges: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> dict[TopicPartition, list[tuple[int, int]]]:
     """Joins adjoining ranges, unless they become too long."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
-    for place, each in ranges.items():
+    for tp, each in ranges.items():
         stretches: list[tuple[int, int]] = []
         for begin, end in each:
             if stretches and begin <= stretches[-1][1] and max(end, stretches[-1][1]) - stretches[-1][0] <= _TOGETHER:
                 begin, end = stretches[-1][0], max(end, stretches.pop()[1])
             stretches.append((begin, end))
-        found[place] = stretches
+        found[tp] = stretches
     return found
 
 
@@ -176,7 +176,7 @@ def _apart(
     left: Mapping[TopicPartition, Sequence[tuple[int, int]]], before: Mapping[TopicPartition, Sequence[tuple[int, int]]]
 ) -> dict[TopicPartition, Sequence[tuple[int, int]]]:
     """The ranges to read one by one: a partition whose single range was too much is left out, as it would be again."""
-    return {place: each for place, each in left.items() if len(before[place]) > 1}
+    return {tp: each for tp, each in left.items() if len(before[tp]) > 1}
 
 
 def look_of(offset_header: str | None = None) -> Look:

@@ -164,12 +164,12 @@ async def _compare(
 
 async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, FirstRecord]:
     """The last committed records in the target's logs (or those in no transaction), as far as they can be found."""
-    oldest = {Position(*place, latest): begin for place, (begin, latest) in ends.items()}
+    oldest = {Position(*tp, latest): begin for tp, (begin, latest) in ends.items()}
     last = await last_records(target, oldest)
     found = {at.topic_partition: record for at, record in last.done.items() if record is not None}
-    some = {place: ends[place] for place, record in found.items() if record.is_transactional}
+    some = {tp: ends[tp] for tp, record in found.items() if record.is_transactional}
     committed = await committed_before(target, some)
-    return {place: record for place, record in found.items() if place not in some} | committed
+    return {tp: record for tp, record in found.items() if tp not in some} | committed
 
 
 def _source_range(facts: TranslationFacts) -> tuple[int, int]:
@@ -194,9 +194,9 @@ def _target_range(facts: TranslationFacts, first: Since | None) -> tuple[int, in
 
 async def _parts(admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, LogPart]:
     """The records of these ranges, except ranges that are too large."""
-    wanted = {place: (begin, end) for place, (begin, end) in ranges.items() if begin < end}
+    wanted = {tp: (begin, end) for tp, (begin, end) in ranges.items() if begin < end}
     found = await toured(admin, wanted)
-    return {place: LogPart(*wanted[place], records) for place, records in found.items()}
+    return {tp: LogPart(*wanted[tp], records) for tp, records in found.items()}
 
 
 def _unread(position: Position, why: Failure) -> Failure:

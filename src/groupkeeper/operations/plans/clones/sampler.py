@@ -87,9 +87,9 @@ class Sampler:
         """The places that are found. A place that was not found is not searched again."""
         found: dict[Position, Translated] = {}
         new = {at: offset for at, offset in offsets.items() if at in sources and self._is_new(at)}
-        places = list(dict.fromkeys(at.topic_partition for at in new))
-        for start in range(0, len(places), _PARTITIONS):
-            some = places[start : start + _PARTITIONS]
+        tps = list(dict.fromkeys(at.topic_partition for at in new))
+        for start in range(0, len(tps), _PARTITIONS):
+            some = tps[start : start + _PARTITIONS]
             await asyncio.gather(*map(self._learn, some))
             found |= await self._found(
                 {at: offset for at, offset in new.items() if at.topic_partition in some}, sources

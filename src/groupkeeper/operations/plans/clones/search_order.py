@@ -79,14 +79,14 @@ async def find_places(
         offsets.setdefault(TopicPartition(topic, partition), []).append(offset)
     total, done = sum(map(len, offsets.values())), 0
     finder, all_found = _PlaceFinder(sides, hints, syncs or {}, told or {}), FoundPlaces({}, {})
-    places = list(offsets)
-    for start in range(0, len(places), _AT_ONCE):
-        some = places[start : start + _AT_ONCE]
-        most = max(len(offsets[place]) for place in some)
+    tps = list(offsets)
+    for start in range(0, len(tps), _AT_ONCE):
+        some = tps[start : start + _AT_ONCE]
+        most = max(len(offsets[tp]) for tp in some)
         each = max(1, _AT_ONCE // len(some))
         for turn in range(0, most, each):
             say(f"comparing records: {done:,} of {total:,} places")
-            now = [Position(*place, offset) for place in some for offset in offsets[place][turn : turn + each]]
+            now = [Position(*tp, offset) for tp in some for offset in offsets[tp][turn : turn + each]]
             found, failed = await finder.find(now)
             all_found.found.update(found)
             all_found.failed.update(failed)
@@ -295,10 +295,8 @@ class _PlaceFinder:
         self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
     ) -> dict[Position, Translated]:
         """Finds places at the same offset in logs that are the same except for the copies' times."""
-        places = dict.fromkeys(at.topic_partition for at in offsets)
-        await self._compare_stretches(
-            [tp for tp in places if tp not in self._is_restamped and not self._is_same.get(tp)]
-        )
+        tps = dict.fromkeys(at.topic_partition for at in offsets)
+        await self._compare_stretches([tp for tp in tps if tp not in self._is_restamped and not self._is_same.get(tp)])
         some = {at: offset for at, offset in offsets.items() if self._is_restamped.get(at.topic_partition)}
         ranges = {at: (offset - CONTEXT, offset + CONTEXT) for at, offset in some.items()}
         targets = await self._target.between(ranges, is_whole=False)
@@ -309,9 +307,9 @@ class _PlaceFinder:
                 found[at] = self._same(at, one, sources[at])
         return found
 
-    async def _compare_stretches(self, places: Iterable[TopicPartition]) -> None:
+    async def _compare_stretches(self, tps: Iterable[TopicPartition]) -> None:
         """Finds out whether the records around samples all over both logs are the same, except for their times."""
-        stretches: dict[TopicPartition, list[Stretch]] = {tp: [] for tp in places}
+        stretches: dict[TopicPartition, list[Stretch]] = {tp: [] for tp in tps}
         self._is_restamped.update(dict.fromkeys(stretches, False))
         for part in range(_SAMPLES + 1):
             ranges = {}
@@ -452,11 +450,11 @@ class _PlaceFinder:
         matches = {at: match(sources[at], offsets[at], trace) for at, trace in targets.items()}
         return {at: one for at, one in matches.items() if one is not None}
 
-    async def _compare_samples(self, places: Iterable[TopicPartition]) -> None:
+    async def _compare_samples(self, tps: Iterable[TopicPartition]) -> None:
         """Finds out whether offsets are the same all over both logs."""
-        self._is_same.update(dict.fromkeys(places, True))
+        self._is_same.update(dict.fromkeys(tps, True))
         for part in range(_SAMPLES + 1):
-            samples = (Position(*tp, self._sample(tp, part)) for tp in places if self._is_same[tp])
+            samples = (Position(*tp, self._sample(tp, part)) for tp in tps if self._is_same[tp])
             ranges = {at: (at.offset, at.offset + 1) for at in samples}
             sources, targets = await self._source.between(ranges), await self._target.between(ranges)
             for at in ranges:
