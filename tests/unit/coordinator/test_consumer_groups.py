@@ -147,12 +147,12 @@ def test_requests_that_say_too_little(fields: Mapping[str, Any], text: str) -> N
 
 
 class ReadSettings(Settings):
-    """Stores the names of the consumer groups' settings that are read."""
+    """Stores the names of the groups' settings that are read."""
 
     found: ClassVar[set[str]] = set()
 
     def __getattribute__(self, name: str) -> Any:
-        if name.startswith("group_consumer_"):
+        if name in Settings.__dataclass_fields__:
             self.found.add(name)
         return super().__getattribute__(name)
 
@@ -163,12 +163,18 @@ def read_in(act: Callable[[], object]) -> set[str]:
     return ReadSettings.found - NO_RULES
 
 
+def of_consumer_groups(names: set[str]) -> set[str]:
+    return {name for name in names if name.startswith("group_consumer_")}
+
+
 NO_RULES = {
     *(f"group_consumer_{what}_ms" for what in ("heartbeat_interval", "session_timeout", "assignment_interval")),
     "group_consumer_assignors",  # the default; only members of the new protocol ask for another one
     "group_consumer_migration_policy",  # of members of the classic protocol
 }
 """Settings of consumer groups that refuse no member, or only members of one protocol."""
+OF_CLASSIC_GROUPS = {"group_initial_rebalance_delay_ms", "new_member_join_timeout_ms"}
+"""Settings that JoinGroup reads of classic groups only."""
 
 
 def test_a_rule_holds_however_a_member_comes_into_the_group() -> None:
@@ -178,17 +184,18 @@ def test_a_rule_holds_however_a_member_comes_into_the_group() -> None:
     join = m.JoinGroupRequest(GROUP, 10_000, 60_000, protocol_type="consumer")
     join.protocols = [JoinGroupRequestProtocol("range", subscription)]
     shell = cluster.shell
-    assert cluster.ask(join, version=3).error_code == NONE
+    by_first = read_in(lambda: cluster.ask(join, version=3))
     classic = shell.coordinator.state.groups[GROUP]
     assert isinstance(classic, ClassicGroup)
     settings = shell.coordinator.settings_of(GROUP)
-    upgrading = read_in(lambda: upgrade(classic, settings, shell.topics, shell.now_ms))
+    upgrading = of_consumer_groups(read_in(lambda: upgrade(classic, settings, shell.topics, shell.now_ms)))
     Consumer(cluster, "a").join("t")
     assert isinstance(shell.coordinator.state.groups[GROUP], ConsumerGroup)
-    by_heartbeat = read_in(lambda: Consumer(cluster, "b").join("t"))
+    by_heartbeat = of_consumer_groups(read_in(lambda: Consumer(cluster, "b").join("t")))
     by_classic = read_in(lambda: cluster.ask(join, version=3))
     assert len(cluster.group.members) == 4
-    assert by_heartbeat == by_classic == upgrading != set(), (
+    assert by_first - by_classic == OF_CLASSIC_GROUPS, "a rule of JoinGroup stands in consumer/classic_protocol.py, too"
+    assert by_heartbeat == of_consumer_groups(by_classic) == upgrading != set(), (
         "a rule for members of a consumer group stands in heartbeat.py, classic_protocol.py and `_check_upgrade` of "
         "conversion.py in coordinator/consumer/: call one function there. A setting that refuses no member, or only "
         "members of one protocol, is among NO_RULES here"

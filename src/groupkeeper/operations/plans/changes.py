@@ -295,7 +295,7 @@ def offsets_json(pairs: Mapping[TopicPartition, Pair]) -> list[Any]:
 
 
 def _commit_json(commit: OffsetAndMetadata | None) -> list[Any] | None:
-    return None if commit is None else [*commit]
+    return None if commit is None else [commit.offset, commit.leader_epoch, commit.metadata]
 
 
 def _pairs(rows: list[Any]) -> dict[TopicPartition, Pair]:
