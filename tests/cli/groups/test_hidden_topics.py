@@ -42,7 +42,7 @@ def test_offsets_that_may_not_be_seen(run: Any, words: str, told: str) -> None:
     found = run(*words.split())[1]["notes"]
     assert HIDDEN in found
     assert [text for text in found if text.startswith(told)] == [
-        text for text in found if text.startswith(f"{told} that may be seen")
+        text for text in found if text.startswith(f"{told} that you may see")
     ]
 
 

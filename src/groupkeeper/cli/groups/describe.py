@@ -257,7 +257,7 @@ class _Notes:
 
     def remarks(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
         """All remarks. `may_hide`: some offsets may be hidden."""
-        what = "no committed offsets" + " for these topics" * is_filtered + " that may be seen" * may_hide
+        what = "no committed offsets" + " for these topics" * is_filtered + " that you may see" * may_hide
         return [
             *_counted(self._idle, "has no members", "have no members"),
             *_counted(self._without_offsets, f"has {what}", f"have {what}"),

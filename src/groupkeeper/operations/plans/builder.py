@@ -125,7 +125,7 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
     timed, remarks = await with_times(admin, plan)
     hidden = [HIDDEN] if maker.empty and await hides_topics(admin) else []
-    what = "no committed offsets to reset" + " that you may see" * len(hidden)
+    what = f"no committed offsets {'that you may see' if hidden else 'to reset'}"
     empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
     remarks = [*empty, *maker.remarks, *maker.doubts, *groups.remarks(group.group_id for group in plans), *remarks]
     return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
