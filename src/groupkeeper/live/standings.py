@@ -10,10 +10,11 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import MOST_REBALANCES, Stood
 from groupkeeper.operations.groups import AnyGroup
-from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
+from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag, in_both
 from groupkeeper.operations.watch import WatchedChange, What, changes
 from groupkeeper.rules.progress import Trend, trend, usual_gap_ms
 from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES_MS
+from groupkeeper.rules.urgency import STEADY_PER_S
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
@@ -103,7 +104,10 @@ class Followed(NamedTuple):
     def trend(self) -> Trend | None:
         """See `GroupView`."""
         change, produced = self.lag_change_per_s, self.produced_per_s
-        return None if change is None or produced is None else trend(produced, produced - change, self.lag or 0)
+        if change is None or produced is None:
+            return None
+        # An average of rates never comes back to 0.
+        return Trend.STEADY if abs(change) < STEADY_PER_S else trend(produced, produced - change, self.lag or 0)
 
     @property
     def committed(self) -> int | None:
@@ -269,13 +273,11 @@ def _averaged(before: float | None, rate: float) -> float:
 
 def _written(before: Sequence[PartitionLag], after: Sequence[PartitionLag]) -> int:
     """Records written between two polls to the partitions with a commit in both."""
-    ends = {(row.topic, row.partition): row.log_end_offset for row in before if row.committed is not None}
-    found = 0
-    for row in after:
-        end = ends.get((row.topic, row.partition))
-        if end is not None and row.log_end_offset is not None and row.committed is not None:
-            found += row.log_end_offset - end
-    return found
+    return sum(
+        row.log_end_offset - was.log_end_offset
+        for was, row in in_both(before, after)
+        if was.log_end_offset is not None and row.log_end_offset is not None
+    )
 
 
 def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[WatchedChange]) -> int:

@@ -435,6 +435,17 @@ _STATUS_BY_FAILURE: Mapping[type[Failure], LagStatus] = {
 }
 
 
+def in_both(
+    before: Iterable[PartitionLag], after: Iterable[PartitionLag]
+) -> Iterator[tuple[PartitionLag, PartitionLag]]:
+    """The rows of the partitions of a group that have a commit in both of two measurements."""
+    seen = {(row.topic, row.partition): row for row in before if row.committed is not None}
+    for row in after:
+        was = seen.get((row.topic, row.partition))
+        if was is not None and row.committed is not None:
+            yield was, row
+
+
 def sum_by_group(group_id: str, rows: Sequence[PartitionLag]) -> LagSum:
     """The sum of all rows of a group, even if there are none."""
     return _sum(group_id, None, rows)

@@ -15,7 +15,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.causes.records import NextRecord, next_record
 from groupkeeper.operations.errors import named
 from groupkeeper.operations.groups import AnyGroup, unread_topics
-from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instant
+from groupkeeper.operations.lag import LagStatus, PartitionLag, in_both, lag_at_an_instant
 from groupkeeper.operations.problems import Attempt, Problem, problem_of
 from groupkeeper.operations.transactions import OpenTransaction, next_step, open_in
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
@@ -285,12 +285,10 @@ def _cause_facts(row: PartitionLag, known: GroupAtInstant) -> CauseFacts:
 def _rates(
     before: Iterable[PartitionLag], after: Iterable[PartitionLag], between_ms: int
 ) -> dict[TopicPartition, Pace]:
-    seen = {(row.topic, row.partition): row for row in before}
     found: dict[TopicPartition, Pace] = {}
-    for row in after:
-        was = seen.get((row.topic, row.partition))
-        if was is None or was.committed is None or row.committed is None:
-            continue
+    for was, row in in_both(before, after):
+        assert was.committed is not None
+        assert row.committed is not None
         moved = row.committed.offset - was.committed.offset
         written = (row.log_end_offset or 0) - (was.log_end_offset or 0)
         found[TopicPartition(row.topic, row.partition)] = Pace(

@@ -18,7 +18,7 @@ from groupkeeper.rules import words
 from groupkeeper.rules.causes import Cause
 from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.status import Status
-from groupkeeper.rules.urgency import STEADY_PER_S, TITLES, Urgency, UrgencyFacts, because, next_step
+from groupkeeper.rules.urgency import TITLES, Urgency, UrgencyFacts, because, next_step
 from groupkeeper.rules.words import within
 from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.pages import parts
@@ -126,8 +126,7 @@ def _trend(row: JudgedGroup) -> str:
     change, trend = row.group.lag_change_per_s, row.group.trend
     if change is None or trend is None or not row.group.lag.lag:
         return "—"
-    is_steady = trend is Trend.STEADY or abs(change) < STEADY_PER_S
-    return Trend.STEADY.value if is_steady else f"{trend} {words.rate(abs(change))}"
+    return trend.value if trend is Trend.STEADY else f"{trend} {words.rate(abs(change))}"
 
 
 def _concern(one: Need, verdict: GroupVerdict, cause: Fact | None) -> UrgencyFacts:
