@@ -26,16 +26,14 @@ def follow_up(options: Namespace, *words: str, names: Sequence[str] = (), contex
     cluster = as_typed(options, "--bootstrap-server")
     cluster += as_typed(options, "--context") if context is None else ["--context", context]
     cluster += as_typed(options, "--command-config")
-    for name, value in getattr(options, "property", ()):
-        cluster += ["--property", f"{name}={masked(name, value)}"]
-    return shlex.join(command(Way(tuple(cluster)), words, names))
+    return shlex.join(command(Way((*cluster, *_properties(options))), words, names))
 
 
 def way_of(options: Namespace, cluster: Cluster) -> Way:
     """The way to one of the clusters that the options name, from every folder. Secrets of --property are left out."""
     typed = as_typed(options, "--command-config")
     config = os.path.abspath(typed[1]) if typed else ""
-    more = [word for name, value in options.property for word in ("--property", f"{name}={masked(name, value)}")]
+    more = _properties(options)
     if cluster.context is None:
         return way_of_servers(cluster.bootstrap_server, config, more)
     own = ("--command-config", config) if config else ()
@@ -53,6 +51,12 @@ def ways_of_contexts() -> dict[str, Way]:
             there = read(name)
             found[name] = Way(("--context", name), there.bootstrap_server, _config_of(there))
     return found
+
+
+def _properties(options: Namespace) -> list[str]:
+    """The typed properties as words, without secrets."""
+    typed = getattr(options, "property", ())
+    return [word for name, value in typed for word in ("--property", f"{name}={masked(name, value)}")]
 
 
 def _config_of(context: Context) -> str:
