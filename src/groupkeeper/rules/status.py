@@ -33,8 +33,8 @@ class Status(StrEnum):
     for as long as the group's patience lasts. `stalled`: the group commits, but the same offset. `rewound`: its
     offset was moved back, and has not reached the earlier one again. `lagging`: the next record has waited for five
     minutes, or for more than half of its retention. `unstable`: for whole groups only: the group rebalances all the
-    time. `abandoned`: records wait, but nobody reads them: the group has had neither members nor commits for a day,
-    or it has members, and none of them reads the topic.
+    time. `abandoned`: records wait, but the group has had neither members nor commits for a day, or it has members,
+    and none of them reads the topic.
     """
 
     OK = "ok"

@@ -28,7 +28,7 @@ from groupkeeper.operations.plans.recorder import UNANSWERED, Recorder
 from groupkeeper.operations.reporting.plan_rows import already_rows, outcome_rows
 from groupkeeper.rules.words import counted
 
-_UNCHANGED = "undo takes back only offsets that nobody has changed since"
+_UNCHANGED = "undo restores only offsets that are still as the change left them"
 _MEMBERS_FIRST = "stop the members first, or add --wait TIME to wait until they have left"
 
 _NOTHING = {
