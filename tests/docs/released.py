@@ -81,11 +81,12 @@ def released() -> dict[str, list[str]]:
 
 
 def untold() -> list[str]:
-    """Names that have come or gone since then, and that the newest section of CHANGELOG.md does not have in code. Of
-    what is new or gone as a whole, its own name counts.
+    """Names that have come or gone since then, and that neither the newest section of CHANGELOG.md nor a file of
+    changes/ has in code. Of what is new or gone as a whole, its own name counts.
     """
-    section = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]
-    told = " ".join(re.findall(r"`([^`]+)`", section))
+    texts = [(ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]]
+    texts += [path.read_text() for path in (ROOT / "changes").glob("*.md")]
+    told = " ".join(re.findall(r"`([^`]+)`", "\n".join(texts)))
     now, then = names(), released()
     changed = {(of, name) for of in (now.keys() & then.keys()) - {_SCHEMA} for name in {*now[of]} ^ {*then[of]}}
     changed |= {(of, of.partition(" of ")[2]) for of in now.keys() ^ then.keys()}

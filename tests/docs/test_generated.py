@@ -1,6 +1,9 @@
 """Generated references are what their generators write today."""
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.docs import released
@@ -50,7 +53,19 @@ def test_the_calls_that_block_are_those_of_today() -> None:
 
 
 def test_names_that_have_come_or_gone_since_the_last_release_are_in_the_changelog() -> None:
-    assert released.untold() == [], "CHANGELOG.md: tell of these in its newest section, with the name in code"
+    assert released.untold() == [], "CHANGELOG.md: name these there, or in a file of changes/, as code"
+
+
+def test_the_files_of_changes_become_the_section_of_a_version(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "changes").mkdir()
+    (tmp_path / "changes/+delays.added.md").write_text("An option `--delays`.\n")
+    towncrier = [sys.executable, "-m", "towncrier", "build", "--yes", "--version", "7.0.0", "--date", "2031-02-03"]
+    subprocess.run(towncrier, cwd=tmp_path, check=True, capture_output=True)
+    newest, next_one = (tmp_path / "CHANGELOG.md").read_text().split("\n## ")[1:3]
+    assert newest.split("\n\n")[:3] == ["[7.0.0] - 2031-02-03", "### Added", "- An option `--delays`."]
+    assert next_one.startswith("[0.1.0]")
 
 
 def test_tables_are_made_again_where_their_schema_differs() -> None:
