@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Arm, Call, Meter, Parked, Record, RegexLookup, Result, Work
+from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Meter, Parked, Record, RegexLookup, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
@@ -181,7 +181,7 @@ class MemoryShell:
         """The coordinator goes in good order: everybody parked is answered."""
         self.carry_out(self.coordinator.unload(), None)
 
-    def call(self, call: Call) -> None:
+    def call(self, call: GroupCall) -> None:
         self.carry_out(self._compute(lambda: self.coordinator.handle(call, self.wall_ms)), call)
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
@@ -235,7 +235,7 @@ class MemoryShell:
             self.carry_out(self._compute(partial(self.coordinator.expire, timer, self.wall_ms)), timer)
         self.now_ms = max(self.now_ms, time_ms)
 
-    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None) -> bool:
+    def carry_out(self, result: Result, cause: GroupCall | TimerKey | RegexLookup | Work | None) -> bool:
         """The six steps. Returns whether the records could be appended."""
         error = self.refuse_append(result.records) if result.records else None
         if error is not None:
@@ -269,12 +269,12 @@ class MemoryShell:
     def _compute(self, compute: Callable[[], Result]) -> Result:
         return self.around(self.coordinator, compute)
 
-    def _send(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None) -> None:
+    def _send(self, result: Result, cause: GroupCall | TimerKey | RegexLookup | Work | None) -> None:
         for released in result.released:
             assert released.call_id in self.parked_calls, f"call {released.call_id} is answered but was not parked"
             self.parked_calls.remove(released.call_id)
             self.observer.answered(released.call_id, released.response)
-        if not isinstance(cause, Call):
+        if not isinstance(cause, GroupCall):
             assert result.response is None, "an answer that nobody asked for"
             return
         assert result.response is not None, f"no answer to {cause.request}"

@@ -79,7 +79,7 @@ VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
 
 SHARED = frozenset(
     """
-    Acl AclFilter Admin Call Checkpoint Cluster Column Config Connection Group GroupState GroupType Member Node
+    Acl AclFilter Admin Checkpoint Cluster Column Config Connection Group GroupState GroupType Member
     Problem Security Settings ShareSession Step Token _Reader
     """.split()
 )

@@ -11,7 +11,7 @@ from tests.unit.coordinator.consumer_driver import topics_image
 
 from groupkeeper.coordinator.assignors.spec import TaskRole
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.result import GroupCall
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsSoft
 from groupkeeper.coordinator.streams.replay import tasks_of
@@ -78,7 +78,7 @@ class Clients:
     def ask(self, request: Message) -> None:
         self._last_call_id += 1
         self._calls[self._last_call_id] = request
-        self.shell.call(Call(self._last_call_id, request, 0, "client", "/host"))
+        self.shell.call(GroupCall(self._last_call_id, request, 0, "client", "/host"))
 
     def set_topics(self, count: int) -> None:
         known = self.shell.topics.topics.get("t")

@@ -32,7 +32,7 @@ from tests.memory_shell import LogRecord, MemoryLog, MemoryShell, Observer
 from tests.scenarios import consumer_commands, share_commands, streams_commands, texts
 
 from groupkeeper.broker.api_table import TABLE
-from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.result import GroupCall, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol import messages as m
@@ -170,8 +170,8 @@ class Runner:
         self._arguments = Arguments([])
         self._lines: list[str] = []
         self._prefix = ""
-        self._calls: dict[int, tuple[str, Call]] = {}
-        self._last: tuple[str, Call] | None = None
+        self._calls: dict[int, tuple[str, GroupCall]] = {}
+        self._last: tuple[str, GroupCall] | None = None
         self._ids: Counter[str] = Counter()
         self._memberships: dict[tuple[str, str], Membership] = {}
         self._append_error: KafkaError | None = None
@@ -226,7 +226,7 @@ class Runner:
             self.say(f"append fails: {error.name}")
         return error
 
-    def _remember(self, call: Call, response: m.JoinGroupResponse) -> None:
+    def _remember(self, call: GroupCall, response: m.JoinGroupResponse) -> None:
         request = call.request
         assert isinstance(request, join_group_request.JoinGroupRequest)
         key = (request.group_id, response.member_id)
@@ -261,7 +261,7 @@ class Runner:
     ) -> None:
         self._arguments.give_fields(request)
         version = TABLE[request.API_KEY].highest if version is None else version
-        call = Call(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id, regex_trouble)
+        call = GroupCall(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id, regex_trouble)
         self._calls[call.call_id] = (who, call)
         self._last = (who, call)
         self.shell.call(call)

@@ -14,7 +14,7 @@ from tests.scenarios.runner import Runner, Scenario, read_scenarios, run_step, s
 
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.coordinator.classic.group import ClassicGroup
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol.framing import encode_response
 from groupkeeper.protocol.primitives import Message, RootMessage
@@ -115,7 +115,7 @@ def test_classic_groups_change_states_as_their_table_says(monkeypatch: pytest.Mo
         return group.state.value if isinstance(group, ClassicGroup) else ""
 
     def look(cause: Any, before: str | None, after: str | None) -> None:
-        name = type(cause.request if isinstance(cause, Call) else cause).__name__.removesuffix("Request")
+        name = type(cause.request if isinstance(cause, GroupCall) else cause).__name__.removesuffix("Request")
         change = "no group" if before is None else before, "no group" if after is None else after
         if change[0] != change[1] and all(change):
             seen.setdefault(change, set()).add("start" if cause is None else name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tests.memory_shell import MemoryShell
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Record, Result
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry
@@ -62,22 +62,22 @@ class Checker:
     def fail(self, group_id: str, text: str) -> None:
         raise Violation(type(self).__name__, group_id, text)
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: GroupCall) -> None:
         """A request reaches the coordinator."""
 
-    def on_parked(self, call: Call) -> None:
+    def on_parked(self, call: GroupCall) -> None:
         """Its answer comes later."""
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         """The coordinator answers; whether that reaches anybody is another matter."""
 
-    def on_connection_lost(self, call: Call) -> None:
+    def on_connection_lost(self, call: GroupCall) -> None:
         """The coordinator died with the call parked."""
 
-    def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
+    def on_record(self, record: Record, cause: GroupCall | TimerKey | None) -> None:
         """A record is in the log; `facts` know it already."""
 
-    def on_append_failed(self, cause: Call | TimerKey | None) -> None:
+    def on_append_failed(self, cause: GroupCall | TimerKey | None) -> None:
         """Records did not get into the log."""
 
     def on_restart(self) -> None:

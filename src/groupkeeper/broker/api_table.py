@@ -16,7 +16,7 @@ from groupkeeper.protocol.primitives import RootMessage
 Handler = Callable[[Any, Call, Any], Awaitable[RootMessage | None]]
 """The first is the Broker, which imports this table; the last the request."""
 Reply = Callable[[Any, Call, Any], Any]
-"""A function whose answers may be awaitable while `Node.answers_may_wait`."""
+"""A function whose answers may be awaitable while `BrokerBase.answers_may_wait`."""
 Refusal = Callable[[Call, Any, KafkaError], RootMessage]
 
 

@@ -14,7 +14,7 @@ from groupkeeper.coordinator.classic import describe as classic_describe
 from groupkeeper.coordinator.classic import membership as classic_membership
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Immediate, Record, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import GroupCall, Immediate, Record, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
@@ -60,7 +60,7 @@ class Coordinator:
 
     # --- computing: none of these changes anything
 
-    def handle(self, call: Call, now_ms: int) -> Result:
+    def handle(self, call: GroupCall, now_ms: int) -> Result:
         """Answers a request. A protocol error is an answer too; the state is unchanged then."""
         state, settings_of = self._state, self.settings_of
         try:
@@ -131,7 +131,7 @@ class Coordinator:
         return offset_expiry.remove_topics(self._state, topic_ids)
 
     def append_failed(
-        self, cause: Call | TimerKey | RegexLookup | Work | None, error: KafkaError, now_ms: int
+        self, cause: GroupCall | TimerKey | RegexLookup | Work | None, error: KafkaError, now_ms: int
     ) -> Result:
         """Called when the records of an operation could not be appended: returns the result that replaces it.
 
@@ -144,11 +144,11 @@ class Coordinator:
             from groupkeeper.coordinator.consumer import regex
 
             return regex.lookup_failed(self._state, cause.group_id)
-        if not isinstance(cause, Call | TimerKey):
+        if not isinstance(cause, GroupCall | TimerKey):
             waiting = cause.call
             released = () if waiting is None else (Released(waiting.call_id, refuse(waiting.request, error)),)
             return Result(released=released)
-        if not isinstance(cause, Call):
+        if not isinstance(cause, GroupCall):
             if isinstance(cause, OffsetExpiration):
                 return Result(timers=(offset_expiry.next_pass(self._settings),))
             return Result(timers=(row_of(cause.group_type).retry(cause),))

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Final, Generic, Protocol
 
 from groupkeeper.coordinator.kernel.group import AnyGroup, GroupType
-from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -51,7 +51,7 @@ class OffsetRules(Protocol):
     """
 
     def check_commit(
-        self, group: Any, topics: TopicsImage, call: Call, request: OffsetCommitRequest
+        self, group: Any, topics: TopicsImage, call: GroupCall, request: OffsetCommitRequest
     ) -> tuple[Arm, ...]:
         """Returns the renewal of the member's session, if commits renew it."""
 
@@ -95,7 +95,7 @@ class Row(Generic[AnyGroup]):
         """
         raise NotImplementedError
 
-    def handle(self, state: Any, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+    def handle(self, state: Any, settings_of: Callable[[str], Settings], call: GroupCall, now_ms: int) -> Result:
         """Answers a request of an API of this type. Raises `KafkaError` to refuse it."""
         raise NotImplementedError
 
@@ -104,7 +104,13 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def handle_classic(
-        self, group: AnyGroup | None, state: Any, settings: Settings, call: Call, request: ClassicRequest, now_ms: int
+        self,
+        group: AnyGroup | None,
+        state: Any,
+        settings: Settings,
+        call: GroupCall,
+        request: ClassicRequest,
+        now_ms: int,
     ) -> Result:
         """Answers a request of the classic protocol to a group of this type. A classic group replaces an empty one; in
         any other the sender is not a member.
@@ -141,7 +147,7 @@ class Row(Generic[AnyGroup]):
         """The records that remove the group itself; its offsets have tombstones of their own."""
         raise NotImplementedError
 
-    def before_removal(self, state: Any, call: Call, request: DeleteGroupsRequest) -> Result | None:
+    def before_removal(self, state: Any, call: GroupCall, request: DeleteGroupsRequest) -> Result | None:
         """Work to do before the request's groups of this type are deleted; None: no work."""
         return None
 

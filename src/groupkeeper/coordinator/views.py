@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from groupkeeper.coordinator.kernel.group import Group, GroupState
-from groupkeeper.coordinator.kernel.result import Call, Disarm, Immediate, Record, Result
+from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Immediate, Record, Result
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.rows import row_of
 from groupkeeper.coordinator.state import StateView
@@ -33,7 +33,7 @@ def _in_states(group: Group, states: Set[str]) -> m.ListedGroup | None:
     return m.ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value)
 
 
-def delete_groups(state: StateView, call: Call, request: m.DeleteGroupsRequest) -> Result:
+def delete_groups(state: StateView, call: GroupCall, request: m.DeleteGroupsRequest) -> Result:
     """Removes empty groups with all their offsets; each group has its own outcome. Share-partitions are removed before
     their groups.
     """

@@ -150,7 +150,7 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    look_before(settings, remote=remote)
+    check_can_start(settings, remote=remote)
     builder = SparkSession.builder.appName(name)
     for key, value in _of_session().items():
         builder = builder.config(key, value)
@@ -215,7 +215,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    look_before(settings, master=master)
+    check_can_start(settings, master=master)
     chosen = merged_settings(_settings(master, is_short), settings)
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():
@@ -329,7 +329,7 @@ def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, st
         session.conf.set(key, value)
 
 
-def look_before(settings: Mapping[str, str], *, master: str | None = None, remote: str | None = None) -> None:
+def check_can_start(settings: Mapping[str, str], *, master: str | None = None, remote: str | None = None) -> None:
     """Raises SourceError for problems that can be found before Spark starts: there is no Java; workers on this machine
     lack this version of Python, or modules; no master of a standalone cluster, or no server, listens at the URL's
     addresses.
@@ -347,7 +347,7 @@ def look_before(settings: Mapping[str, str], *, master: str | None = None, remot
 
 
 def _look_for_server(remote: str) -> None:
-    """As `look_before` for a Spark Connect server, unless its client may reach it through a proxy."""
+    """As `check_can_start` for a Spark Connect server, unless its client may reach it through a proxy."""
     place = remote.removeprefix("sc://").partition("/")[0]
     if place != remote and not getproxies().keys() - {"no"}:
         has_port = re.search(r":\d+$", place) is not None

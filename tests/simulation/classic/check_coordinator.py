@@ -10,7 +10,7 @@ from tests.simulation.classic.plan import TOPICS
 from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol import messages as m
@@ -76,13 +76,13 @@ class Repetition(Checker):  # the table of section 6.2
         super().__init__(facts)
         self._random = random
         self._share = share
-        self._failed: Call | TimerKey | None = None
+        self._failed: GroupCall | TimerKey | None = None
         self.shell: MemoryShell | None = None
 
-    def on_append_failed(self, cause: Call | TimerKey | None) -> None:
+    def on_append_failed(self, cause: GroupCall | TimerKey | None) -> None:
         self._failed = cause
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request = call.request
         if was_parked or call is self._failed or self._random.random() >= self._share:
             return
@@ -138,7 +138,7 @@ class Restart(Checker):  # GR-03 … GR-06, GC-27
 
     def _answers(self, coordinator: Coordinator) -> dict[str, object]:
         def ask(request: Message, version: int) -> Result:
-            return coordinator.handle(Call(-1, request, version), self.facts.now_ms)
+            return coordinator.handle(GroupCall(-1, request, version), self.facts.now_ms)
 
         listed = ask(m.ListGroupsRequest(), 5).response
         assert isinstance(listed, m.ListGroupsResponse)

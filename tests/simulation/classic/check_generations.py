@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.result import GroupCall, Record
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscribed_topics
@@ -30,7 +30,7 @@ class Ownership(Checker):  # GC-15, GC-20, GR-09
         self._instances: dict[str, str] = {}
         """Instance ids by the member ids that static members had."""
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: GroupCall) -> None:
         request = call.request
         if isinstance(request, m.SyncGroupRequest):
             if request.group_instance_id is not None:
@@ -39,7 +39,7 @@ class Ownership(Checker):  # GC-15, GC-20, GR-09
                 key = self.facts.generation_key(request.group_id, request.generation_id)
                 self._plans.setdefault(key, []).append({one.member_id: one.assignment for one in request.assignments})
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request = call.request
         if isinstance(request, m.JoinGroupRequest) and isinstance(response, m.JoinGroupResponse):
             if request.group_instance_id is not None:
@@ -121,10 +121,10 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
         self.latest: dict[tuple[str, int, int], int] = {}
         self._unchecked: set[tuple[GenerationKey, int]] = set()
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: GroupCall) -> None:
         self._current_call_id = call.call_id
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request = call.request
         match request, response:
             case m.JoinGroupRequest(), m.JoinGroupResponse(error_code=0):
@@ -156,7 +156,7 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
                 self.fail(group_id, f"offsets of {topic.name} are deleted, members read it: {value}")
 
     def _joined(
-        self, call: Call, request: m.JoinGroupRequest, response: m.JoinGroupResponse, *, was_parked: bool
+        self, call: GroupCall, request: m.JoinGroupRequest, response: m.JoinGroupResponse, *, was_parked: bool
     ) -> None:
         group_id = request.group_id
         key = self.facts.generation_key(group_id, response.generation_id)
@@ -246,7 +246,7 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
             if counts[known.protocol_name or ""] != max(counts.values()):
                 self.fail(group_id, f"{key}: {known.protocol_name} was selected, the votes are {counts}")
 
-    def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
+    def on_record(self, record: Record, cause: GroupCall | TimerKey | None) -> None:
         if isinstance(record.key, m.GroupMetadataKey):
             value = self.facts.group_values.get(record.key.group)
             if value is not None and value.members and value.leader not in {one.member_id for one in value.members}:

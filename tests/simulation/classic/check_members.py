@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.result import GroupCall
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
@@ -56,7 +56,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
         self._going: set[MemberKey] = set()
         """Whom the request being handled removes or replaces: what they have parked is answered first."""
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: GroupCall) -> None:
         self._going.clear()
         request = call.request
         if isinstance(request, m.LeaveGroupRequest):
@@ -76,7 +76,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
 
     # --- joining
 
-    def on_parked(self, call: Call) -> None:
+    def on_parked(self, call: GroupCall) -> None:
         request = call.request
         if isinstance(request, m.JoinGroupRequest | m.SyncGroupRequest):
             if (
@@ -122,7 +122,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
 
     # --- everything else
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request = call.request
         match request, response:
             case m.JoinGroupRequest(), m.JoinGroupResponse():
@@ -253,22 +253,22 @@ class Departure(Checker):  # GC-16, GC-19, GC-23, GP-04
         self._group_told_ms: dict[str, int] = {}
         self._loaded_ms = 0
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: GroupCall) -> None:
         request = call.request
         member_id = getattr(request, "member_id", "")
         if member_id and hasattr(request, "group_id"):
             self._heard_ms[request.group_id, member_id] = self.facts.now_ms
 
-    def on_parked(self, call: Call) -> None:
+    def on_parked(self, call: GroupCall) -> None:
         request = call.request
         assert isinstance(request, m.JoinGroupRequest | m.SyncGroupRequest)
         if request.member_id:
             self._parked[call.call_id] = (request.group_id, request.member_id)
 
-    def on_connection_lost(self, call: Call) -> None:
+    def on_connection_lost(self, call: GroupCall) -> None:
         self._parked.pop(call.call_id, None)
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request, now_ms = call.request, self.facts.now_ms
         key = self._parked.pop(call.call_id, None)
         if key is not None:
@@ -308,19 +308,19 @@ class Patience(Checker):  # GC-09, GC-10, GC-16, GC-17
 
     def __init__(self, facts: Facts, initial_delay_ms: int) -> None:
         super().__init__(facts)
-        self._parked: dict[int, tuple[Call, int]] = {}
+        self._parked: dict[int, tuple[GroupCall, int]] = {}
         self._longest_ms = 0
         self._delay_ms = initial_delay_ms
 
-    def on_parked(self, call: Call) -> None:
+    def on_parked(self, call: GroupCall) -> None:
         self._parked[call.call_id] = (call, self.facts.now_ms)
         if isinstance(call.request, m.JoinGroupRequest):
             self._longest_ms = max(self._longest_ms, call.request.rebalance_timeout_ms)
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         self._parked.pop(call.call_id, None)
 
-    def on_connection_lost(self, call: Call) -> None:
+    def on_connection_lost(self, call: GroupCall) -> None:
         self._parked.pop(call.call_id, None)
 
     def on_tick(self) -> None:

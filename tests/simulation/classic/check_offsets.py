@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.result import GroupCall, Record
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_subscribed_topics
@@ -34,7 +34,7 @@ class Offsets(Checker):  # K88-10, K496-10, GD-03, GO-10, GO-11, GO-71, GO-72, G
         self._retention_ms = retention_ms
         self._groups: dict[str, dict[tuple[str, int], Committed]] = {}
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         match response:
             case m.OffsetCommitResponse():
                 assert isinstance(call.request, m.OffsetCommitRequest)
@@ -102,7 +102,7 @@ class Offsets(Checker):  # K88-10, K496-10, GD-03, GO-10, GO-11, GO-71, GO-72, G
             for place in [place for place in group if place[0] == topic]:
                 del group[place]
 
-    def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
+    def on_record(self, record: Record, cause: GroupCall | TimerKey | None) -> None:
         key = record.key
         if isinstance(cause, OffsetExpiration) and isinstance(key, m.OffsetCommitKey) and isinstance(record, Tombstone):
             committed = self._groups.get(key.group, {}).pop((key.topic, key.partition), None)

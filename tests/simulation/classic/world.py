@@ -13,7 +13,7 @@ from tests.simulation.classic.plan import Plan
 from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Record, Result
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, KafkaError, NotCoordinator
@@ -50,10 +50,10 @@ class World:
         self.trace: deque[tuple[int, str, str, object]] = deque(maxlen=TRACE_LENGTH)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._event_count = 0
-        self._calls: dict[int, tuple[Call, OnAnswer]] = {}
+        self._calls: dict[int, tuple[GroupCall, OnAnswer]] = {}
         self._call_count = 0
         self._parked: set[int] = set()
-        self._cause: Call | TimerKey | None = None
+        self._cause: GroupCall | TimerKey | None = None
         self._last_arrival_ms: dict[str, int] = {}
         observer = Observer(self._on_appended, self._on_answered, self._on_parked, self._on_expired)
         self.shell = MemoryShell(plan.settings(), START_MS, observer, self._refuse_append, self._around)
@@ -139,7 +139,7 @@ class World:
 
     def _ask(self, sender: str, request: Message, version: int, on_answer: OnAnswer) -> None:
         self._call_count += 1
-        call = Call(self._call_count, request, version, sender, "/127.0.0.1", f"{self._call_count:x}")
+        call = GroupCall(self._call_count, request, version, sender, "/127.0.0.1", f"{self._call_count:x}")
         self._calls[call.call_id] = (call, on_answer)
         self._note_call(call, "asks", request)
         self._cause = call
@@ -172,7 +172,7 @@ class World:
             checker.on_answer(call, response, was_parked=was_parked)
         self._deliver(call, response, on_answer)
 
-    def _deliver(self, call: Call, response: Message, on_answer: OnAnswer) -> None:
+    def _deliver(self, call: GroupCall, response: Message, on_answer: OnAnswer) -> None:
         if call.client_id == OPERATOR:
             on_answer(response)
         elif not self.chance(self.plan.lost):
@@ -242,7 +242,7 @@ class World:
     def note(self, group_id: str, text: str, more: object = "") -> None:
         self.trace.append((self.now_ms, group_id, text, more))
 
-    def _note_call(self, call: Call, text: str, more: object = "") -> None:
+    def _note_call(self, call: GroupCall, text: str, more: object = "") -> None:
         if isinstance(call.request, LOOKS):
             return
         name = type(call.request).__name__.removesuffix("Request")

@@ -9,7 +9,7 @@ from tests.simulation.classic.plan import GROUPS
 from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.result import GroupCall
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
@@ -33,7 +33,7 @@ class ConsumerOffsets(Offsets):  # GO-06, GO-10, GO-71, GM-02
 class ConsumerRepetition(Repetition):  # GN-07, GN-14
     """A full heartbeat repeated at once gets the same answer."""
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request = call.request
         if not isinstance(request, m.ConsumerGroupHeartbeatRequest):
             return
@@ -84,7 +84,7 @@ class ConsumerRestart(ConsumerChecker):  # GR-03 … GR-06, GR-10
 
     def _answers(self, coordinator: Coordinator) -> list[list[object]]:
         def ask(request: Message, version: int) -> Message:
-            response = coordinator.handle(Call(-1, request, version), self.facts.now_ms).response
+            response = coordinator.handle(GroupCall(-1, request, version), self.facts.now_ms).response
             assert isinstance(response, Message)
             return response
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts
 
-from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.result import GroupCall, Record
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscription
@@ -33,7 +33,7 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
         """When members were told last that they have to give something back, as long as they have it."""
         self._told: dict[tuple[str, str], set[Place]] = {}
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: GroupCall) -> None:
         request = call.request
         if isinstance(request, m.JoinGroupRequest) and request.protocols:
             owned = decode_subscription(request.protocols[0].metadata).owned_partitions
@@ -55,7 +55,7 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
             self.must_give_back_since.pop((group_id, member_id), None)
             self.asked_ms.pop((group_id, member_id), None)
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request = call.request
         if isinstance(request, m.ConsumerGroupHeartbeatRequest):
             assert isinstance(response, m.ConsumerGroupHeartbeatResponse)
@@ -130,7 +130,7 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
         if strange:
             self.fail(group_id, f"{member_id} subscribes to {sorted(wanted)}, and is told to have {sorted(strange)}")
 
-    def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
+    def on_record(self, record: Record, cause: GroupCall | TimerKey | None) -> None:
         key = record.key
         if isinstance(key, m.ConsumerGroupMemberMetadataKey) and not isinstance(record, Entry):
             # Whoever comes back under this id comes with nothing.
@@ -151,12 +151,12 @@ class Commits(ConsumerChecker):  # GO-06, GO-07
         super().__init__(facts)
         self._custody = custody
         self._epochs: dict[tuple[str, str], int] = {}
-        self._failed: Call | TimerKey | None = None
+        self._failed: GroupCall | TimerKey | None = None
 
-    def on_append_failed(self, cause: Call | TimerKey | None) -> None:
+    def on_append_failed(self, cause: GroupCall | TimerKey | None) -> None:
         self._failed = cause
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         if isinstance(response, m.ConsumerGroupHeartbeatResponse):
             if response.error_code == NONE and response.member_epoch > 0:
                 request = call.request

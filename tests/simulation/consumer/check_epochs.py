@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tests.simulation.consumer.check_custody import Custody
 from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts
 
-from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.result import GroupCall, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Revocation, TimerKey
 from groupkeeper.protocol import messages as m
@@ -27,9 +27,9 @@ class Epochs(ConsumerChecker):  # GN-07, GN-08, GN-10, GM-03, GM-07
         self._members: dict[tuple[str, str], int] = {}
         self._groups: dict[str, tuple[int, bool]] = {}
         """The highest epoch or generation in the log, and whether the group had members then."""
-        self._ended_by: dict[str, tuple[Call | TimerKey | None, bool]] = {}
+        self._ended_by: dict[str, tuple[GroupCall | TimerKey | None, bool]] = {}
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         request = call.request
         if isinstance(response, m.ConsumerGroupHeartbeatResponse):
             assert isinstance(request, m.ConsumerGroupHeartbeatRequest)
@@ -55,7 +55,7 @@ class Epochs(ConsumerChecker):  # GN-07, GN-08, GN-10, GM-03, GM-07
         if epoch > group_epoch:
             self.fail(group_id, f"{member_id} is told epoch {epoch} of a group at {group_epoch}")
 
-    def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
+    def on_record(self, record: Record, cause: GroupCall | TimerKey | None) -> None:
         match record.key:
             case m.ConsumerGroupMetadataKey(group_id=group_id):
                 self._note_group(group_id, record, cause)
@@ -69,7 +69,7 @@ class Epochs(ConsumerChecker):  # GN-07, GN-08, GN-10, GM-03, GM-07
                 elif group_id in self._groups:
                     self._groups[group_id] = (self._groups[group_id][0], True)
 
-    def _note_group(self, group_id: str, record: Record, cause: Call | TimerKey | None) -> None:
+    def _note_group(self, group_id: str, record: Record, cause: GroupCall | TimerKey | None) -> None:
         if not isinstance(record, Entry):
             self._end(group_id, record, cause)
             return
@@ -83,7 +83,7 @@ class Epochs(ConsumerChecker):  # GN-07, GN-08, GN-10, GM-03, GM-07
         has_members = bool(value.members) if isinstance(value, m.GroupMetadataValue) else True
         self._groups[group_id] = (epoch, has_members if is_classic else True)
 
-    def _end(self, group_id: str, record: Record, cause: Call | TimerKey | None) -> None:
+    def _end(self, group_id: str, record: Record, cause: GroupCall | TimerKey | None) -> None:
         """A group that had no members starts over; one that had goes on in the other protocol."""
         _, had_members = self._groups.get(group_id, (0, False))
         if isinstance(record.key, m.ConsumerGroupMetadataKey):
@@ -100,7 +100,7 @@ class Fencing(ConsumerChecker):  # GN-07
         super().__init__(facts)
         self._unheard: dict[tuple[str, str], int] = {}
 
-    def on_delivery(self, call: Call, response: Message, *, is_lost: bool) -> None:
+    def on_delivery(self, call: GroupCall, response: Message, *, is_lost: bool) -> None:
         request = call.request
         if not isinstance(response, m.ConsumerGroupHeartbeatResponse) or call.client_id == "operator":
             return
@@ -144,7 +144,7 @@ class Removal(ConsumerChecker):  # GN-15 … GN-17, GM-06, GM-09, GM-10
         self._gone: list[tuple[str, str, str]] = []
         """Group, member and trouble of removals that are not right unless the group has become classic."""
 
-    def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
+    def on_record(self, record: Record, cause: GroupCall | TimerKey | None) -> None:
         match record.key:
             case m.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id):
                 if isinstance(record, Entry):
@@ -178,9 +178,9 @@ class Removal(ConsumerChecker):  # GN-15 … GN-17, GM-06, GM-09, GM-10
             known.session_ms, known.rebalance_ms = session_ms, value.rebalance_timeout_ms
             known.is_away |= classic is not None
 
-    def _trouble(self, group_id: str, member_id: str, cause: Call | TimerKey | None) -> str | None:
+    def _trouble(self, group_id: str, member_id: str, cause: GroupCall | TimerKey | None) -> str | None:
         """Why a member must not be removed now; None when it may."""
-        if isinstance(cause, Call):
+        if isinstance(cause, GroupCall):
             return None if self._may_remove(group_id, member_id, cause.request) else f"by {cause.request}"
         known = self._members[group_id, member_id]
         now_ms = self.facts.now_ms
@@ -220,10 +220,10 @@ class Removal(ConsumerChecker):  # GN-15 … GN-17, GM-06, GM-09, GM-10
         value = self.facts.members.get(group_id, {}).get(member_id)
         return None if value is None else value.instance_id
 
-    def on_request(self, call: Call) -> None:
+    def on_request(self, call: GroupCall) -> None:
         self._judge()
 
-    def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
+    def on_answer(self, call: GroupCall, response: Message, *, was_parked: bool) -> None:
         self._judge()
         now_ms, request = self.facts.now_ms, call.request
         match response:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.result import GroupCall, Record
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment
@@ -105,5 +105,5 @@ class ConsumerChecker(Checker):
 
     facts: ConsumerFacts
 
-    def on_delivery(self, call: Call, response: Message, *, is_lost: bool) -> None:
+    def on_delivery(self, call: GroupCall, response: Message, *, is_lost: bool) -> None:
         """The answer leaves; a lost one reaches nobody."""

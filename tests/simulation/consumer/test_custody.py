@@ -7,7 +7,7 @@ from tests.simulation.observation import Violation
 
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ConsumerMember
-from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.result import GroupCall
 from groupkeeper.coordinator.kernel.topics_image import TopicShape
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import encode_assignment
@@ -54,7 +54,7 @@ class Door:
         self._pass(m.OffsetCommitRequest("g", epoch, who, topics=[topic]), m.OffsetCommitResponse(topics=[answered]))
 
     def _pass(self, request: Message, response: Message) -> None:
-        call = Call(1, request, 1, "client")
+        call = GroupCall(1, request, 1, "client")
         for checker in self._checkers:
             checker.on_request(call)
         for checker in self._checkers:

@@ -6,7 +6,7 @@ from tests.simulation.classic.world import OPERATOR, START_MS, WORLD, OnAnswer, 
 from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts
 from tests.simulation.consumer.plan import FIRST_TOPICS, ConsumerPlan
 
-from groupkeeper.coordinator.kernel.result import Call, RegexLookup
+from groupkeeper.coordinator.kernel.result import GroupCall, RegexLookup
 from groupkeeper.coordinator.kernel.topics_image import TopicShape
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import ZERO_UUID, Message
@@ -122,7 +122,7 @@ class ConsumerWorld(World):
         self.shell.resolve(found)
         self._lookup_count = len(self.shell.lookups)
 
-    def _deliver(self, call: Call, response: Message, on_answer: OnAnswer) -> None:
+    def _deliver(self, call: GroupCall, response: Message, on_answer: OnAnswer) -> None:
         is_lost = on_answer is _nobody or (call.client_id != OPERATOR and self.chance(self.plan.lost))
         for checker in self.checkers:
             if isinstance(checker, ConsumerChecker):

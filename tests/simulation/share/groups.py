@@ -16,7 +16,7 @@ from tests.simulation.share.base import START_MS, Events, MemoryShareState, Outc
 from tests.simulation.share.plan import GroupsPlan
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.coordinator.share.group import ShareGroup
@@ -170,7 +170,7 @@ class World:
         self.seen = 0
         self._topic_count = 0
         self._call_count = 0
-        self._calls: dict[int, tuple[Call, Callable[[Message], None]]] = {}
+        self._calls: dict[int, tuple[GroupCall, Callable[[Message], None]]] = {}
         self._version = 0
         self.topics: dict[str, TopicShape] = {}
         settings = Settings(
@@ -206,7 +206,7 @@ class World:
         self.shell.advance_to(self.events.now_ms)
         self._call_count += 1
         version = {m.AlterShareGroupOffsetsRequest: 0, m.DeleteShareGroupOffsetsRequest: 0, m.DeleteGroupsRequest: 2}
-        call = Call(self._call_count, request, version.get(type(request), 1), "client", "/127.0.0.1")
+        call = GroupCall(self._call_count, request, version.get(type(request), 1), "client", "/127.0.0.1")
         self._calls[call.call_id] = (call, on_answer)
         work_before = len(self.shell.share_work)
         self.shell.call(call)
@@ -500,7 +500,9 @@ class World:
                 self.events.fail("Offsets", f"{group_id} {index} was altered to {offset}, and is {state}")
 
     def described(self, group_id: str) -> DescribedGroup:
-        result = self.shell.coordinator.handle(Call(-1, m.ShareGroupDescribeRequest([group_id]), 1), self.events.now_ms)
+        result = self.shell.coordinator.handle(
+            GroupCall(-1, m.ShareGroupDescribeRequest([group_id]), 1), self.events.now_ms
+        )
         assert isinstance(result.response, m.ShareGroupDescribeResponse)
         return result.response.groups[0]
 

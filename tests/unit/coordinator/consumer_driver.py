@@ -6,7 +6,7 @@ from typing import Any
 from tests.memory_shell import MemoryShell, Observer
 
 from groupkeeper.coordinator.consumer.group import ConsumerGroup
-from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.result import GroupCall, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.protocol import messages as m
@@ -52,7 +52,9 @@ class Cluster:
         self.records.clear()
         self._last_call_id += 1
         self.shell.call(
-            Call(self._last_call_id, request, version, "client", "/host", f"fresh-{self._last_call_id}", regex_trouble)
+            GroupCall(
+                self._last_call_id, request, version, "client", "/host", f"fresh-{self._last_call_id}", regex_trouble
+            )
         )
         # Timers of no time at all, as the first rebalance of a classic group may have.
         self.shell.advance_to(self.shell.now_ms)

@@ -7,7 +7,7 @@ from time import thread_time
 import pytest
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase
 from groupkeeper.protocol import messages as m
@@ -33,7 +33,7 @@ class Group:
 
     def call(self, request: Message, version: int) -> None:
         self.calls += 1
-        call = Call(self.calls, request, version, "c", "/h", str(self.calls), None)
+        call = GroupCall(self.calls, request, version, "c", "/h", str(self.calls), None)
         self.settle(self.coordinator.handle(call, 0))
 
     def join(self, members: int, version: int, instance: str | None = None) -> None:

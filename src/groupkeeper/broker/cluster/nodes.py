@@ -12,6 +12,7 @@ from logging import getLogger
 from types import MappingProxyType
 from typing import Any
 
+from groupkeeper.broker.base import BrokerBase
 from groupkeeper.broker.coordination.group_host import GroupHost
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.transaction_host import TransactionHost
@@ -19,7 +20,6 @@ from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.stale_log import diverge
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint
-from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.change import ElectionTerms, changed
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.broker.settings.features import has_eligible_replicas
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # a broker without share groups doesn't import them
     from groupkeeper.broker.shares.sessions import ShareSessions
 
 
-class Cluster(Node):
+class Cluster(BrokerBase):
     """The part of a `Broker` that manages its nodes."""
 
     fronts: dict[int, Front]

@@ -26,9 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from groupkeeper.broker.base import BrokerBase
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.node import Node
     from groupkeeper.coordinator.kernel.offset_store import OffsetsByTopic
     from groupkeeper.coordinator.kernel.result import Work
     from groupkeeper.coordinator.kernel.settings import Settings
@@ -54,7 +54,7 @@ class GroupHost(ShardHost[GroupShard]):
 
     topic_name = OFFSETS_TOPIC
 
-    def __init__(self, broker: Node, do_share_work: DoShareWork) -> None:
+    def __init__(self, broker: BrokerBase, do_share_work: DoShareWork) -> None:
         """`do_share_work(work, node)` sends work of share groups' coordinators to the share coordinator."""
         super().__init__(broker.topics)
         self.meters = GroupMeters()

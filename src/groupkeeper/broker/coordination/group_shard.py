@@ -12,7 +12,7 @@ from groupkeeper.broker.coordination.shard_log import CODECS
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.coordination.topics_view import match_topics
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import PARKED, Arm, Call, Immediate, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import PARKED, Arm, GroupCall, Immediate, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.timers import ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.coordinator.refusals import refuse
@@ -147,7 +147,7 @@ class GroupShard(Shard["Record"]):
         if not self.is_active:
             return self.reply(request, version)
         self._last_call_id += 1
-        call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
+        call = GroupCall(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
         result = self._carry_out(call, self._now_ms())
         for lookup in result.lookups:
             if isinstance(lookup, RegexLookup):
@@ -170,7 +170,7 @@ class GroupShard(Shard["Record"]):
         """The offset up to which in-sync replicas must have the log before an answer made now may be sent."""
         return _NOTHING if self.log.placement.held_high_watermark is None else self.log.log_end_offset
 
-    async def _released(self, call: Call, due: int, patience_ms: int) -> tuple[Message, int]:
+    async def _released(self, call: GroupCall, due: int, patience_ms: int) -> tuple[Message, int]:
         """The answer to a parked call, and the offset that in-sync replicas must have before it is sent. As in Apache
         Kafka, the call fails when replicas take longer than `patience_ms` to get the records written before it (`due`).
         """
@@ -203,11 +203,11 @@ class GroupShard(Shard["Record"]):
             return refuse(request, CoordinatorLoadInProgress())
         self._last_call_id += 1
         now_ms = self._now_ms() if received_ms is None else received_ms
-        result = self._carry_out(Call(self._last_call_id, request, version, client_id, client_host), now_ms)
+        result = self._carry_out(GroupCall(self._last_call_id, request, version, client_id, client_host), now_ms)
         assert isinstance(result.response, Message)
         return result.response
 
-    def _carry_out(self, call: Call, now_ms: int) -> Result:
+    def _carry_out(self, call: GroupCall, now_ms: int) -> Result:
         began_ns = perf_counter_ns()
         result = self._settle(self.coordinator.handle(call, now_ms), call, now_ms)
         self._meters.processing.record(began_ns, perf_counter_ns())
@@ -286,7 +286,7 @@ class GroupShard(Shard["Record"]):
         self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
         self._meters.processing.record(began_ns, perf_counter_ns())
 
-    def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None, now_ms: int) -> Result:
+    def _settle(self, result: Result, cause: GroupCall | TimerKey | RegexLookup | Work | None, now_ms: int) -> Result:
         """Carries out a result and returns the result that was carried out: another one if its records can't be
         appended.
         """
@@ -303,7 +303,7 @@ class GroupShard(Shard["Record"]):
             self._take(result)
         except Exception as error:
             self.fail(error)
-            return Result(refuse(cause.request, UnknownServerError()) if isinstance(cause, Call) else None)
+            return Result(refuse(cause.request, UnknownServerError()) if isinstance(cause, GroupCall) else None)
         return result
 
     def _take(self, result: Result) -> None:

@@ -15,12 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from groupkeeper.broker.base import BrokerBase
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.coordination.group_host import GroupHost
     from groupkeeper.broker.coordination.transaction_marker import Marker
     from groupkeeper.broker.coordination.transaction_shard import TransactionShard
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.node import Node
     from groupkeeper.coordinator.transactions.result import TransactionSettings
     from groupkeeper.coordinator.transactions.transaction import TopicPartition
     from groupkeeper.protocol.primitives import Message
@@ -36,7 +36,7 @@ class TransactionHost(ShardHost["TransactionShard"]):
 
     topic_name = TRANSACTIONS_TOPIC
 
-    def __init__(self, broker: Node, groups: GroupHost) -> None:
+    def __init__(self, broker: BrokerBase, groups: GroupHost) -> None:
         super().__init__(broker.topics)
         self._broker = broker
         self._groups = groups

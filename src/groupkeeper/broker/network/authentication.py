@@ -11,9 +11,9 @@ from asyncio import get_running_loop, sleep
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
+from groupkeeper.broker.base import BrokerBase
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.network.connection import Connection
-from groupkeeper.broker.node import Node
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
 from groupkeeper.protocol.errors import IllegalSaslState, KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanism
@@ -61,7 +61,7 @@ class Authentication:
         identity: the client's identity; None until it is authenticated.
     """
 
-    def __init__(self, connection: Connection, broker: Node, serve: Serve, refuse: Refuse) -> None:
+    def __init__(self, connection: Connection, broker: BrokerBase, serve: Serve, refuse: Refuse) -> None:
         """`serve` answers ApiVersions; `refuse` makes the error response to any request."""
         self.identity: Identity | None = None
         # A client certificate does not authenticate the client here, as in Kafka.

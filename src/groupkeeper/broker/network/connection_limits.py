@@ -12,8 +12,8 @@ from collections import Counter
 from logging import getLogger
 from typing import NamedTuple, Protocol
 
+from groupkeeper.broker.base import BrokerBase
 from groupkeeper.broker.network.rated_log import RatedLog
-from groupkeeper.broker.node import Node
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent
 from groupkeeper.broker.settings.config import Config, parse_counts_by_host
 from groupkeeper.broker.storage.open_files import descriptor_limit
@@ -52,7 +52,7 @@ class _Own(NamedTuple):
 class ConnectionLimits:
     """Counts the open connections of one broker."""
 
-    def __init__(self, broker: Node, server: _Server) -> None:
+    def __init__(self, broker: BrokerBase, server: _Server) -> None:
         self.files = broker.files
         self._broker = broker
         self._server = server

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from groupkeeper.broker.api_table import Api
+from groupkeeper.broker.base import BrokerBase
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, host_and_port
 from groupkeeper.broker.network.server import Server
-from groupkeeper.broker.node import Node
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -23,7 +23,7 @@ class Front:
 
     def __init__(
         self,
-        broker: Node,
+        broker: BrokerBase,
         respond: Callable[[Api, Call, Connection], Awaitable[RootMessage | None]],
         node_id: int,
         rack: str | None,

@@ -8,8 +8,8 @@ from copy import copy
 from itertools import chain
 from typing import Any, Final, TypeVar
 
+from groupkeeper.broker.base import BrokerBase
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.node import Node
 from groupkeeper.protocol.primitives import Message, RootMessage
 
 Path = tuple[str, ...]
@@ -109,9 +109,9 @@ async def in_turns(elements: Iterable[T]) -> AsyncIterator[T]:
             await asyncio.sleep(0)
 
 
-async def each_in_turns(node: Node, elements: Iterable[T], do: Callable[[T], Awaitable[R]]) -> list[R]:
+async def each_in_turns(broker: BrokerBase, elements: Iterable[T], do: Callable[[T], Awaitable[R]]) -> list[R]:
     """The results of `do` for each element, with turns for other clients. Waits for lagging replicas concurrently."""
-    if node.answers_may_wait:
+    if broker.answers_may_wait:
         return list(await asyncio.gather(*map(do, elements)))
     return [await do(element) async for element in in_turns(elements)]
 

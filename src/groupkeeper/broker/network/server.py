@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from typing import Final
 
     from groupkeeper.broker.api_table import Reply
+    from groupkeeper.broker.base import BrokerBase
     from groupkeeper.broker.network.connection import Later
     from groupkeeper.broker.network.listeners import Listener
     from groupkeeper.broker.network.timed import Timed
-    from groupkeeper.broker.node import Node
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.protocol.messages.request_header import RequestHeader
     from groupkeeper.protocol.primitives import RootMessage
@@ -56,7 +56,7 @@ class Server:
     settings of the node.
     """
 
-    def __init__(self, broker: Node, respond: Respond, node_id: int) -> None:
+    def __init__(self, broker: BrokerBase, respond: Respond, node_id: int) -> None:
         """`respond` handles a request to this node."""
         self.connections: set[Connection] = set()
         self.crowd: set[Connection] = set()

@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from groupkeeper.broker.base import BrokerBase
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.node import Node
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.settings.group_overrides import GroupConfig
     from groupkeeper.coordinator.share_partition.partition import DeadRecords
@@ -44,7 +44,7 @@ def has_dead_letter_queues(config: Config) -> bool:
 
 
 async def bury(
-    broker: Node, group_id: str, log: PartitionLog, dead: Sequence[DeadRecords], meters: ShareMeters
+    broker: BrokerBase, group_id: str, log: PartitionLog, dead: Sequence[DeadRecords], meters: ShareMeters
 ) -> None:
     """Writes these records of a share-partition, in order, to the group's dead-letter queue, and counts them."""
     config = broker.group_configs.of(group_id)
@@ -65,7 +65,7 @@ async def bury(
     _append(broker, group_id, log, queue, records, meters)
 
 
-def _queue(broker: Node, group_id: str, name: str, log: PartitionLog) -> PartitionLog:
+def _queue(broker: BrokerBase, group_id: str, name: str, log: PartitionLog) -> PartitionLog:
     """The dead-letter queue's log for a partition; creates the topic if needed. Raises `KafkaError`."""
     topic = broker.topics.get(name)
     prefix = broker.config.errors_deadletterqueue_topic_name_prefix
@@ -91,13 +91,18 @@ def _queue(broker: Node, group_id: str, name: str, log: PartitionLog) -> Partiti
     return queue
 
 
-def _create(broker: Node, name: str) -> Topic:
+def _create(broker: BrokerBase, name: str) -> Topic:
     own = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
     return broker.topics.create(name, broker.config.num_partitions, own)
 
 
 async def _letters(
-    broker: Node, group_id: str, log: PartitionLog, dead: Sequence[DeadRecords], config: GroupConfig, max_bytes: int
+    broker: BrokerBase,
+    group_id: str,
+    log: PartitionLog,
+    dead: Sequence[DeadRecords],
+    config: GroupConfig,
+    max_bytes: int,
 ) -> AsyncIterator[Record]:
     """The dead letter of each record; its `offset` is the original's."""
     for one in dead:
@@ -164,7 +169,12 @@ def _size(record: Record) -> int:
 
 
 def _append(
-    broker: Node, group_id: str, log: PartitionLog, queue: PartitionLog, records: Sequence[Record], meters: ShareMeters
+    broker: BrokerBase,
+    group_id: str,
+    log: PartitionLog,
+    queue: PartitionLog,
+    records: Sequence[Record],
+    meters: ShareMeters,
 ) -> None:
     meters.dead_letters[DeadLetters.WRITES, group_id] += 1
     try:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from logging import getLogger
 from typing import Any, TypeVar
 
+from groupkeeper.broker.base import BrokerBase
 from groupkeeper.broker.coordination.shard_host import pause_s
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.waiter import Waiter
-from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
@@ -268,7 +268,7 @@ class SharePartitions:
         refused.
     """
 
-    def __init__(self, broker: Node, states: ShareStateHost) -> None:
+    def __init__(self, broker: BrokerBase, states: ShareStateHost) -> None:
         self.broker = broker
         self.coordinators = states
         self.meters = states.meters

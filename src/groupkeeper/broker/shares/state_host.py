@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
+    from groupkeeper.broker.base import BrokerBase
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.node import Node
     from groupkeeper.broker.shares.state_shard import ShareStateShard
     from groupkeeper.coordinator.kernel.result import Work
     from groupkeeper.coordinator.share.work import ShareErrors
@@ -43,7 +43,7 @@ class ShareStateHost(ShardHost["ShareStateShard"]):
     topic_name = SHARE_STATE_TOPIC
     CONTINUES_WHEN_CUT_OFF = False  # its clients cannot reach the cut-off node
 
-    def __init__(self, broker: Node) -> None:
+    def __init__(self, broker: BrokerBase) -> None:
         super().__init__(broker.topics)
         self.meters = ShareMeters()
         self._broker = broker

@@ -307,7 +307,7 @@ def do_job(
     with screen.shown():
         source = source_of(options)
         settings = settings_of(options)
-        import_part("session").look_before(settings, master=options.master, remote=options.remote)
+        import_part("session").check_can_start(settings, master=options.master, remote=options.remote)
         if name == _ENDLESS:
             settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
         parsed = import_part("kafka.options").parse_options({**source, **dict(more)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Member
 from groupkeeper.coordinator.kernel.group import GroupState
-from groupkeeper.coordinator.kernel.result import Call, Immediate, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Immediate, Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound
@@ -14,7 +14,7 @@ FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
 _DEAD = GroupState.DEAD.value
 
 
-def describe_groups(state: StateView, call: Call, request: m.DescribeGroupsRequest) -> Result:
+def describe_groups(state: StateView, call: GroupCall, request: m.DescribeGroupsRequest) -> Result:
     """Describes classic and simple groups."""
     return Immediate(
         m.DescribeGroupsResponse(groups=[_describe(state, call.version, group_id) for group_id in request.groups])

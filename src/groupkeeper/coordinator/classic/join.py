@@ -16,7 +16,7 @@ from groupkeeper.coordinator.classic.group import (
 from groupkeeper.coordinator.classic.record import group_record
 from groupkeeper.coordinator.classic.step import Step, check_member
 from groupkeeper.coordinator.kernel.group import GroupState
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import MemberSession
 from groupkeeper.protocol import errors
@@ -26,7 +26,9 @@ FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
-def join(group: ClassicGroup | None, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
+def join(
+    group: ClassicGroup | None, settings: Settings, call: GroupCall, request: JoinGroupRequest, now_ms: int
+) -> Result:
     """Answers JoinGroup; mostly parked until the join phase ends."""
     if not request.group_id:
         raise errors.InvalidGroupId
@@ -43,7 +45,7 @@ def join(group: ClassicGroup | None, settings: Settings, call: Call, request: Jo
     return result
 
 
-def _join(step: Step, call: Call, request: JoinGroupRequest) -> Result:
+def _join(step: Step, call: GroupCall, request: JoinGroupRequest) -> Result:
     if not _has_room_for(step, request.member_id):
         if request.member_id in step.roster.members:
             step.drop_member(request.member_id)
@@ -55,7 +57,7 @@ def _join(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     return _join_without_id(step, call, request)
 
 
-def _join_without_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
+def _join_without_id(step: Step, call: GroupCall, request: JoinGroupRequest) -> Result:
     new_id = f"{request.group_instance_id or call.client_id}-{call.fresh_id}"
     if request.group_instance_id is not None:
         old_id = step.roster.member_id_by_instance.get(request.group_instance_id)
@@ -68,7 +70,7 @@ def _join_without_id(step: Step, call: Call, request: JoinGroupRequest) -> Resul
     return _add_member(step, call, request, new_id)
 
 
-def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
+def _join_with_id(step: Step, call: GroupCall, request: JoinGroupRequest) -> Result:
     if request.member_id in step.pending:
         if request.group_instance_id is not None:
             # The coordinator assigns ids to dynamic members only.
@@ -98,7 +100,7 @@ def _rejoined(member: Member, request: JoinGroupRequest) -> Member:
     )
 
 
-def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: str) -> Result:
+def _add_member(step: Step, call: GroupCall, request: JoinGroupRequest, member_id: str) -> Result:
     member = Member(
         member_id=member_id,
         instance_id=request.group_instance_id,
@@ -123,7 +125,7 @@ def _extend_initial_delay(step: Step) -> None:
         step.rebalance = replace(step.rebalance, initial=replace(step.rebalance.initial, has_newcomer=True))
 
 
-def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, old_id: str, new_id: str) -> Result:
+def _replace_static_member(step: Step, call: GroupCall, request: JoinGroupRequest, old_id: str, new_id: str) -> Result:
     """A new process joins with the instance id of a member."""
     old_leader = step.roster.leader_id or ""
     member = _rejoined(replace(step.roster.members[old_id], member_id=new_id), request)

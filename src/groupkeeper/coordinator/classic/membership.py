@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
 from groupkeeper.coordinator.classic.step import Step, check_generation, check_member, session_of
-from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Result
+from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase
 from groupkeeper.protocol import errors
@@ -19,7 +19,9 @@ from groupkeeper.protocol.messages.leave_group_response import LeaveGroupRespons
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 
 
-def sync(group: ClassicGroup | None, settings: Settings, call: Call, request: SyncGroupRequest, now_ms: int) -> Result:
+def sync(
+    group: ClassicGroup | None, settings: Settings, call: GroupCall, request: SyncGroupRequest, now_ms: int
+) -> Result:
     """Answers SyncGroup; a follower's is parked until the leader's assignment is in the log."""
     group = _joined(group, request.group_id)
     _check_sync(group, request)
@@ -49,7 +51,7 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
         raise errors.InconsistentGroupProtocol
 
 
-def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: KafkaError, now_ms: int) -> Result:
+def sync_failed(group: ClassicGroup, settings: Settings, call: GroupCall, error: KafkaError, now_ms: int) -> Result:
     """The leader's assignment could not be written: every parked SyncGroup gets the error, and the group rebalances."""
     step = Step(group, settings, now_ms)
     rebalance = step.rebalance

@@ -7,14 +7,16 @@ from __future__ import annotations
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.classic.step import check_generation, check_member, session_of
 from groupkeeper.coordinator.kernel.group import GroupState
-from groupkeeper.coordinator.kernel.result import Arm, Call
+from groupkeeper.coordinator.kernel.result import Arm, GroupCall
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import NonEmptyGroup, RebalanceInProgress, UnknownMemberId
 from groupkeeper.protocol.messages import OffsetCommitRequest, OffsetFetchRequestGroup, TxnOffsetCommitRequest
 from groupkeeper.rules import expiry
 
 
-def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
+def check_commit(
+    group: ClassicGroup, topics: TopicsImage, call: GroupCall, request: OffsetCommitRequest
+) -> tuple[Arm, ...]:
     """Raises the error that refuses the whole commit; returns the renewal of the member's session."""
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     if generation < 0:

@@ -10,7 +10,7 @@ from groupkeeper.coordinator.classic import offsets as offset_rules
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.classic.record import group_tombstone, read_roster
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import Arm, Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.coordinator.rows import ClassicRequest, Row
@@ -46,7 +46,7 @@ class ClassicRow(Row[ClassicGroup]):
         group: ClassicGroup | None,
         state: StateView,
         settings: Settings,
-        call: Call,
+        call: GroupCall,
         request: ClassicRequest,
         now_ms: int,
     ) -> Result:

@@ -23,7 +23,7 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
-from groupkeeper.coordinator.kernel.result import Arm, Call, Disarm, Immediate, Result
+from groupkeeper.coordinator.kernel.result import Arm, Disarm, GroupCall, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -37,7 +37,7 @@ from groupkeeper.protocol.uuids import uuid_text
 
 
 def handle(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: ClassicRequest, now_ms: int
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: GroupCall, request: ClassicRequest, now_ms: int
 ) -> Result:
     """Answers a request of the classic protocol in a group that has members."""
     match request:
@@ -52,7 +52,12 @@ def handle(
 
 
 def join(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: m.JoinGroupRequest, now_ms: int
+    group: ConsumerGroup,
+    settings: Settings,
+    topics: TopicsImage,
+    call: GroupCall,
+    request: m.JoinGroupRequest,
+    now_ms: int,
 ) -> Result:
     """Answers JoinGroup: the member takes part in the group's reconciliation."""
     shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
@@ -66,7 +71,12 @@ def join(
 
 
 def _join_members(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: m.JoinGroupRequest, now_ms: int
+    group: ConsumerGroup,
+    settings: Settings,
+    topics: TopicsImage,
+    call: GroupCall,
+    request: m.JoinGroupRequest,
+    now_ms: int,
 ) -> Result:
     _check_join(group, settings, request)
     member_id = request.member_id or _member_id_of(call.fresh_id)
@@ -125,7 +135,7 @@ def _check_instance(holder: ConsumerMember | None, member_id: str) -> ConsumerMe
 def _take_part(
     step: Step,
     settings: Settings,
-    call: Call,
+    call: GroupCall,
     request: m.JoinGroupRequest,
     known: ConsumerMember | None,
     member: ConsumerMember,

@@ -16,7 +16,7 @@ from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, check_texts, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
-from groupkeeper.coordinator.kernel.result import Call, Disarm, Result
+from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Revocation
 from groupkeeper.coordinator.state import StateView
@@ -28,7 +28,7 @@ _FIRST_VERSION_WITH_OWN_MEMBER_ID = 1
 
 
 def heartbeat(
-    state: StateView, settings: Settings, call: Call, request: ConsumerGroupHeartbeatRequest, now_ms: int
+    state: StateView, settings: Settings, call: GroupCall, request: ConsumerGroupHeartbeatRequest, now_ms: int
 ) -> Result:
     """Answers a heartbeat. Raises an error for an invalid request, member, epoch or regular expression."""
     _check_request(call, request, settings)
@@ -44,7 +44,7 @@ def heartbeat(
 # --- checks
 
 
-def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings: Settings) -> None:
+def _check_request(call: GroupCall, request: ConsumerGroupHeartbeatRequest, settings: Settings) -> None:
     """Raises `InvalidRequest` or `UnsupportedAssignor` for a request that is invalid whatever the group's state."""
     epoch = request.member_epoch
     if not request.member_id and (call.version >= _FIRST_VERSION_WITH_OWN_MEMBER_ID or epoch != 0):
@@ -147,7 +147,11 @@ def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: 
 
 
 def _go_on(
-    step: Step, settings: Settings, call: Call, request: ConsumerGroupHeartbeatRequest, known: ConsumerMember | None
+    step: Step,
+    settings: Settings,
+    call: GroupCall,
+    request: ConsumerGroupHeartbeatRequest,
+    known: ConsumerMember | None,
 ) -> Result:
     member = known or ConsumerMember(request.member_id or call.fresh_id)
     updated = _updated_member(member, call, request)
@@ -175,7 +179,7 @@ def _go_on(
     )
 
 
-def _updated_member(member: ConsumerMember, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+def _updated_member(member: ConsumerMember, call: GroupCall, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
     names = request.subscribed_topic_names
     timeout_ms = request.rebalance_timeout_ms
     regex = request.subscribed_topic_regex

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, ResolvedRegex
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.kernel.result import Call, RegexLookup, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.state import StateView
@@ -30,7 +30,7 @@ class SubscriptionChange(NamedTuple):
 
 
 def follow_subscription(
-    step: Step, settings: Settings, call: Call, known: ConsumerMember | None, updated: ConsumerMember
+    step: Step, settings: Settings, call: GroupCall, known: ConsumerMember | None, updated: ConsumerMember
 ) -> SubscriptionChange:
     """Stores a member as it is now; `known` is None for a new member. Requests a lookup of the topics of regular
     expressions when due.
@@ -49,7 +49,7 @@ def follow_subscription(
     return SubscriptionChange(has_new_names or has_new_regex, has_new_names or must_bump)
 
 
-def _change_regex(step: Step, call: Call, before: str, after: str) -> bool:
+def _change_regex(step: Step, call: GroupCall, before: str, after: str) -> bool:
     """Whether the change takes effect at once. `step` has the new member."""
     counts = step.group.regex_counts
     if after and counts.get(after) == 1 and call.regex_trouble is not None:
@@ -61,7 +61,7 @@ def _change_regex(step: Step, call: Call, before: str, after: str) -> bool:
     return not after or after in step.group.resolved
 
 
-def _look_up_if_due(step: Step, settings: Settings, call: Call) -> None:
+def _look_up_if_due(step: Step, settings: Settings, call: GroupCall) -> None:
     group = step.group
     if not group.regex_counts or group.soft.is_resolving:
         return

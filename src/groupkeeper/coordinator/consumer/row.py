@@ -13,7 +13,7 @@ from groupkeeper.coordinator.consumer.heartbeat import heartbeat
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.row import EpochRow
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.offsets import member_epochs
 from groupkeeper.coordinator.refusals import failure_of, own_message
@@ -32,7 +32,7 @@ class ConsumerRow(EpochRow[ConsumerGroup]):
     group = ConsumerGroup
     step = Step
 
-    def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+    def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: GroupCall, now_ms: int) -> Result:
         match call.request:
             case m.ConsumerGroupHeartbeatRequest() as request:
                 return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
@@ -54,7 +54,7 @@ class ConsumerRow(EpochRow[ConsumerGroup]):
         group: ConsumerGroup | None,
         state: StateView,
         settings: Settings,
-        call: Call,
+        call: GroupCall,
         request: ClassicRequest,
         now_ms: int,
     ) -> Result:

@@ -1,4 +1,4 @@
-"""The input and output of the coordinator: `Call` in, `Result` out.
+"""The input and output of the coordinator: `GroupCall` in, `Result` out.
 
 A handler computes and changes nothing. The coordinator's driver (broker, simulator, test) does the same six steps with
 every result, in this order, without running another operation of the same coordinator in between:
@@ -64,7 +64,7 @@ class Meter(Enum):
 
 
 @dataclass(slots=True, init=False)
-class Call:
+class GroupCall:
     """A request with the context that the coordinator cannot know by itself."""
 
     call_id: int
@@ -154,7 +154,7 @@ class Work:
     __slots__ = ()
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> GroupCall | None:
         raise NotImplementedError
 
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
-from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Meter, ProducerEpoch, Record, Result
+from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
@@ -57,7 +57,7 @@ P = TypeVar("P")
 # --- commit
 
 
-def commit(state: StateView, settings: Settings, call: Call, request: OffsetCommitRequest, now_ms: int) -> Result:
+def commit(state: StateView, settings: Settings, call: GroupCall, request: OffsetCommitRequest, now_ms: int) -> Result:
     """Stores offsets. The driver has resolved the topics: each has its name and, if known, its id."""
     timers = _check_commit(state, call, request)
     retention_ms = request.retention_time_ms
@@ -78,7 +78,7 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
 
 
 def commit_transactional(
-    state: StateView, settings: Settings, call: Call, request: TxnOffsetCommitRequest, now_ms: int
+    state: StateView, settings: Settings, call: GroupCall, request: TxnOffsetCommitRequest, now_ms: int
 ) -> Result:
     """Stores offsets that stay pending until the transaction ends.
 
@@ -145,7 +145,7 @@ class _Stored:
         return answers
 
 
-def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
+def _check_commit(state: StateView, call: GroupCall, request: OffsetCommitRequest) -> tuple[Arm, ...]:
     """Refuses a commit that the group does not allow; returns the renewal of the member's session."""
     group = state.groups.get(request.group_id)
     if group is not None:
@@ -159,7 +159,7 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
     )
 
 
-def _check_transaction(state: StateView, call: Call, request: TxnOffsetCommitRequest) -> None:
+def _check_transaction(state: StateView, call: GroupCall, request: TxnOffsetCommitRequest) -> None:
     """Refuses a transactional commit that the group does not allow; old versions get only `IllegalGeneration`."""
     if not request.group_id:
         raise errors.InvalidGroupId

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.result import GroupCall
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
@@ -39,7 +39,9 @@ class CommittingGroup(Protocol):
         """The epoch in which a member got a partition; None when it does not have it."""
 
 
-def check_commit(group: CommittingGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[()]:
+def check_commit(
+    group: CommittingGroup, topics: TopicsImage, call: GroupCall, request: OffsetCommitRequest
+) -> tuple[()]:
     """Raises the error that refuses the whole commit: if one partition is refused, none is stored. A commit does not
     renew the member's session.
     """

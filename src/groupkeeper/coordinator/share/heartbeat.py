@@ -7,7 +7,7 @@ from dataclasses import replace
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_texts, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import records as share_group_records
 from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
@@ -19,7 +19,7 @@ from groupkeeper.protocol.messages import share_group_heartbeat_response as resp
 
 
 def heartbeat(
-    state: StateView, settings: Settings, call: Call, request: ShareGroupHeartbeatRequest, now_ms: int
+    state: StateView, settings: Settings, call: GroupCall, request: ShareGroupHeartbeatRequest, now_ms: int
 ) -> Result:
     """Answers a heartbeat. Raises an error for an invalid request, member or epoch."""
     _check_request(request)
@@ -69,7 +69,7 @@ def _check_epoch(member: ShareMember, received: int) -> None:
 # --- staying in
 
 
-def _go_on(step: ShareStep, settings: Settings, call: Call, request: ShareGroupHeartbeatRequest) -> Result:
+def _go_on(step: ShareStep, settings: Settings, call: GroupCall, request: ShareGroupHeartbeatRequest) -> Result:
     known = step.group.members.get(request.member_id)
     member = known or ShareMember(request.member_id)
     names = request.subscribed_topic_names

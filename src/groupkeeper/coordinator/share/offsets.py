@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from groupkeeper.coordinator.kernel.group import GroupState
-from groupkeeper.coordinator.kernel.result import PARKED, Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import PARKED, GroupCall, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -41,7 +41,7 @@ _GONE = "<UNKNOWN>"
 
 
 def alter(
-    state: StateView, settings: Settings, call: Call, request: m.AlterShareGroupOffsetsRequest, now_ms: int
+    state: StateView, settings: Settings, call: GroupCall, request: m.AlterShareGroupOffsetsRequest, now_ms: int
 ) -> Result:
     """Initializes share-partitions of an empty group again; creates the group if it does not exist.
 
@@ -212,7 +212,7 @@ def _without_errors(group_id: str, topic_id: bytes, partitions: Collection[int],
 # --- deleting
 
 
-def delete(state: StateView, call: Call, request: m.DeleteShareGroupOffsetsRequest) -> Result:
+def delete(state: StateView, call: GroupCall, request: m.DeleteShareGroupOffsetsRequest) -> Result:
     """Deletes all share-partitions of topics in an empty group.
 
     Raises `InvalidGroupId`, `GroupIdNotFound`, `NonEmptyGroup`.
@@ -270,7 +270,11 @@ def _deleted(
 
 
 def offsets_deleted(
-    state: StateView, call: Call, request: m.DeleteShareGroupOffsetsRequest, work: DeleteShares, errors: ShareErrors
+    state: StateView,
+    call: GroupCall,
+    request: m.DeleteShareGroupOffsetsRequest,
+    work: DeleteShares,
+    errors: ShareErrors,
 ) -> Result:
     """The state of share-partitions was deleted; topics with an error stay marked as deleting."""
     partitions = work.partitions[request.group_id]
@@ -318,7 +322,7 @@ def _records_before_deletion(state: StateView, work: DeleteShares) -> tuple[Reco
     return tuple(written)
 
 
-def begin_deletion(state: StateView, call: Call, request: m.DeleteGroupsRequest) -> Result | None:
+def begin_deletion(state: StateView, call: GroupCall, request: m.DeleteGroupsRequest) -> Result | None:
     """The work to do before empty share groups are deleted: deleting the state of their share-partitions. None when no
     group of the request has such state.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.kernel.result import Call, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import GroupCall, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.refusals import failure_of, own_message
 from groupkeeper.coordinator.share import offsets as share_group_offsets
@@ -20,7 +20,7 @@ from groupkeeper.protocol.messages.share_group_describe_response import Describe
 from groupkeeper.protocol.primitives import Message
 
 
-def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+def handle(state: StateView, settings_of: Callable[[str], Settings], call: GroupCall, now_ms: int) -> Result:
     """Answers a request; raises `KafkaError` to refuse it."""
     match call.request:
         case m.ShareGroupHeartbeatRequest() as request:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from groupkeeper.coordinator.epochs.row import EpochRow
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import offsets, requests
 from groupkeeper.coordinator.share.group import ShareGroup
@@ -25,7 +25,7 @@ class ShareRow(EpochRow[ShareGroup]):
     group = ShareGroup
     step = ShareStep
 
-    def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+    def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: GroupCall, now_ms: int) -> Result:
         return requests.handle(state, settings_of, call, now_ms)
 
     def refuse(self, request: Message, error: KafkaError) -> Message:
@@ -37,7 +37,7 @@ class ShareRow(EpochRow[ShareGroup]):
     def members(self, group: ShareGroup) -> dict[str, tuple[str | None, str]]:
         return {one.member_id: (None, one.client_id) for one in group.members.values()}
 
-    def before_removal(self, state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:
+    def before_removal(self, state: StateView, call: GroupCall, request: DeleteGroupsRequest) -> Result | None:
         return offsets.begin_deletion(state, call, request)
 
     def remove_topics(self, state: StateView, topic_ids: frozenset[bytes]) -> list[Record]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from groupkeeper.coordinator.kernel.result import Call, Work
+from groupkeeper.coordinator.kernel.result import GroupCall, Work
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.errors import KafkaError
 
@@ -27,7 +27,7 @@ class InitializeShares(Work):
     state_epoch: int
     start_offsets: Mapping[bytes, Mapping[int, int]]
     """By topic id and partition."""
-    call: Call | None = None
+    call: GroupCall | None = None
 
     def share_partitions(self) -> Iterator[SharePartitionKey]:
         """The share-partitions."""
@@ -44,7 +44,7 @@ class DeleteShares(Work):
 
     partitions: Mapping[str, Mapping[bytes, frozenset[int]]]
     """By group id and topic id."""
-    call: Call
+    call: GroupCall
     changes: Mapping[str, int] = field(default_factory=dict)
     """By the id of a group to delete, `ShareGroup.partition_changes` after the request's own change."""
     in_use: Mapping[str, frozenset[bytes]] = field(default_factory=dict)

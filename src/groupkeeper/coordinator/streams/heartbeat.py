@@ -9,7 +9,7 @@ from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
-from groupkeeper.coordinator.kernel.result import Call, Disarm, Result
+from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import StreamsRevocation
 from groupkeeper.coordinator.state import StateView
@@ -30,7 +30,7 @@ _TAGS_TOLD_SINCE = 1
 
 
 def heartbeat(
-    state: StateView, settings: Settings, call: Call, request: StreamsGroupHeartbeatRequest, now_ms: int
+    state: StateView, settings: Settings, call: GroupCall, request: StreamsGroupHeartbeatRequest, now_ms: int
 ) -> Result:
     """Answers a heartbeat. Raises `InvalidRequest`, `StreamsInvalidTopology`, `GroupIdNotFound`, `UnknownMemberId`,
     `FencedMemberEpoch`, `GroupMaxSizeReached`.
@@ -129,7 +129,7 @@ def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
 def _go_on(
     step: StreamsStep,
     settings: Settings,
-    call: Call,
+    call: GroupCall,
     request: StreamsGroupHeartbeatRequest,
     known: StreamsMember | None,
 ) -> Result:
@@ -180,7 +180,7 @@ def _go_on(
 
 
 def _update_member(
-    step: StreamsStep, call: Call, request: StreamsGroupHeartbeatRequest, known: StreamsMember | None
+    step: StreamsStep, call: GroupCall, request: StreamsGroupHeartbeatRequest, known: StreamsMember | None
 ) -> tuple[StreamsMember, bool]:
     """The updated member, and whether its change requires a new assignment: a change of a static member's address
     doesn't.

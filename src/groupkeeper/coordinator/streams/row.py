@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from groupkeeper.coordinator.epochs.row import EpochRow
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import StreamsDelay, StreamsTimer, TimerKey
 from groupkeeper.coordinator.offsets import member_epochs
@@ -27,7 +27,7 @@ class StreamsRow(EpochRow[StreamsGroup]):
     group = StreamsGroup
     step = StreamsStep
 
-    def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+    def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: GroupCall, now_ms: int) -> Result:
         return requests.handle(state, settings_of, call, now_ms)
 
     def refuse(self, request: Message, error: KafkaError) -> Message:

@@ -1,4 +1,4 @@
-"""The base of a broker for its other parts: settings, topics, clock. It does not depend on these parts."""
+"""The part of a broker that all its other parts use: settings, topics, clock. It depends on none of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.storage.open_files import OpenFiles
 
 
-class Node:
+class BrokerBase:
     """Base of `Broker`. All but the first three attributes are there from `start` on."""
 
     config: Config
