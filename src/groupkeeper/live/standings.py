@@ -149,6 +149,7 @@ class Following:
             standing, stood, pauses = last.standing, last.stood, last.pauses
             first_ms = self._began_ms if last.first_ms is None else last.first_ms
             if rows is not None:
+                rows = _with_done_ahead(rows, last.rows)
                 standing = _standing(rows, standing, at_ms)
                 since_ms = at_ms
                 known = self._known.get(group_id)
@@ -194,6 +195,15 @@ class Following:
     def group_ids(self) -> set[str]:
         """The groups that are followed, and those that the history knows and that could not be asked yet."""
         return self._groups.keys() | self._known.keys()
+
+
+def _with_done_ahead(rows: list[PartitionLag], before: Sequence[PartitionLag]) -> list[PartitionLag]:
+    """The rows; what is done ahead in a share group is as before where it is not known now."""
+    known = {(row.topic, row.partition): row.done_ahead for row in before if row.done_ahead is not None}
+    if not known:
+        return rows
+    return [row._replace(done_ahead=known.get((row.topic, row.partition))) if row.done_ahead is None else row
+            for row in rows]  # fmt: skip
 
 
 def _standing(rows: Sequence[PartitionLag], before: tuple[GroupStanding, ...], at_ms: int) -> tuple[GroupStanding, ...]:
@@ -257,27 +267,20 @@ def _lag(rows: Sequence[PartitionLag]) -> int | None:
 def _rates(
     last: Followed, lag: int | None, rows: Sequence[PartitionLag], at_ms: int
 ) -> tuple[float | None, float | None]:
-    """The change of the lag and the records written, each per second; None: not known."""
+    """The change of the lag and the records written, each per second, of partitions in both polls; None: not known."""
     if last.lag is None or lag is None or at_ms <= last.at_ms:
         return None, None
     seconds = (at_ms - last.at_ms) / 1000
+    both = list(in_both(last.rows, rows))
+    change = sum(row.lag - was.lag for was, row, *_ in both if was.lag is not None and row.lag is not None)
     return (
-        _averaged(last.lag_change_per_s, (lag - last.lag) / seconds),
-        _averaged(last.produced_per_s, _written(last.rows, rows) / seconds),
+        _averaged(last.lag_change_per_s, change / seconds),
+        _averaged(last.produced_per_s, sum(each.written for each in both) / seconds),
     )
 
 
 def _averaged(before: float | None, rate: float) -> float:
     return rate if before is None else _NEWEST * rate + (1 - _NEWEST) * before
-
-
-def _written(before: Sequence[PartitionLag], after: Sequence[PartitionLag]) -> int:
-    """Records written between two polls to the partitions with a commit in both."""
-    return sum(
-        row.log_end_offset - was.log_end_offset
-        for was, row in in_both(before, after)
-        if was.log_end_offset is not None and row.log_end_offset is not None
-    )
 
 
 def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[WatchedChange]) -> int:

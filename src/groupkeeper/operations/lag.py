@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
@@ -435,15 +435,31 @@ _STATUS_BY_FAILURE: Mapping[type[Failure], LagStatus] = {
 }
 
 
-def in_both(
-    before: Iterable[PartitionLag], after: Iterable[PartitionLag]
-) -> Iterator[tuple[PartitionLag, PartitionLag]]:
-    """The rows of the partitions of a group that have a commit in both of two measurements."""
-    seen = {(row.topic, row.partition): row for row in before if row.committed is not None}
+def known_sum(values: Collection[int | None]) -> int | None:
+    """The sum of those that are known; None: there are some, and none is known."""
+    known = [each for each in values if each is not None]
+    return sum(known) if known or not values else None
+
+
+class Moved(NamedTuple):
+    """Both rows of a partition whose commit and log end two measurements know, and the number of offsets between."""
+
+    was: PartitionLag
+    row: PartitionLag
+    written: int
+    read: int
+
+
+def in_both(before: Iterable[PartitionLag], after: Iterable[PartitionLag]) -> Iterator[Moved]:
+    """The partitions of a group that both measurements know; others have no rate."""
+    seen = {(row.topic, row.partition): row for row in before}
     for row in after:
         was = seen.get((row.topic, row.partition))
-        if was is not None and row.committed is not None:
-            yield was, row
+        if was is None or was.committed is None or was.log_end_offset is None:
+            continue
+        if row.committed is not None and row.log_end_offset is not None:
+            written = row.log_end_offset - was.log_end_offset
+            yield Moved(was, row, written, row.committed.offset - was.committed.offset)
 
 
 def sum_by_group(group_id: str, rows: Sequence[PartitionLag]) -> LagSum:
@@ -460,7 +476,6 @@ def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagS
     lags = [row.lag for row in rows if row.lag is not None]
     lost = [row.lost for row in rows if row.lost is not None]
     uncommitted_partitions = sum(row.committed is None for row in rows)
-    whole_logs = [in_log for row in rows if row.committed is None and (in_log := row.in_log) is not None]
     unknown = sum(row.lag is None and row.committed is not None for row in rows)
     return LagSum(
         group_id,
@@ -471,7 +486,7 @@ def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagS
         sum(lags) if lags else None,
         max(lags) if lags else None,
         sum(lost) if lost else None,
-        sum(whole_logs) if whole_logs or not uncommitted_partitions else None,
+        known_sum([row.in_log for row in rows if row.committed is None]),
         sum(row.has_open_start for row in rows),
         sum(row.status is LagStatus.BEYOND_LOG_END for row in rows),
     )

@@ -107,6 +107,9 @@ def test_what_cannot_be_seen_now_is_no_progress() -> None:
     assert (
         after(found(None, row("t", 0, 5)), found(None, hidden), found(None, row("t", 0, 5))).of("g").progress_ms == 1000
     )
+    share = row("t", 0, 5)._replace(done_ahead=3)
+    shares = [found(None, share._replace(done_ahead=each)) for each in (3, None, None, 3)]
+    assert after(*shares).of("g").progress_ms == 1000
 
 
 def test_a_group_that_cannot_be_described_for_a_while_has_not_rebalanced() -> None:
@@ -134,6 +137,7 @@ def test_the_trend_of_the_lag() -> None:
     assert after(lag(50), hidden, lag(60)).of("g").lag_change_per_s is None
     assert after(lag(None), lag(50)).of("g").lag_change_per_s is None
     assert after(lag(None), lag(50), lag(60)).of("g").lag_change_per_s == -10
+    assert after(lag(50, None), lag(50, 0)).of("g").lag_change_per_s == 0  # nor is it beside other commits
 
 
 def test_a_lag_that_hardly_changes_beside_the_rates_is_steady_as_in_commands() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations.causes.facts import Fact, GroupAtInstant, facts_of
+from groupkeeper.operations.causes.facts import Fact, GroupAtInstant, _rates, facts_of
 from groupkeeper.rules.causes import Pace
 
 PLACES = [TopicPartition("t", each) for each in range(4)]
@@ -41,3 +41,11 @@ def test_where_nothing_moves_no_record_is_skipped() -> None:
 
 def test_two_looks_that_are_close_prove_nothing() -> None:
     assert [fact.words for fact in stuck(0, 1, apart_ms=5_000)] == [("groups", "why", "--interval", "5m")] * 2
+
+
+def test_an_end_that_one_look_does_not_know_is_not_0() -> None:
+    known, unknown = row("t", 0, 40), row("t", 0, 40, None)
+    assert _rates([known], [known], 1000) == {PLACES[0]: Pace(0, 0, True)}
+    assert _rates([unknown], [known], 1000) == _rates([known], [unknown], 1000) == {}
+    never = row("t", 0, None, 100)._replace(log_start_offset=None)
+    assert facts_of("g", GroupAtInstant(GROUP, [never], 0)) == []  # the log may be empty

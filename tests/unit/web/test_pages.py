@@ -30,6 +30,7 @@ from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.judged import sums_of
 from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.search import search_page
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
@@ -293,6 +294,8 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
     assert "165 5 s — 125 40" in Page(topic_page(found, topics_of(found)[0], {}, NOW_MS)).text
     [csv_row] = csv.DictReader(io.StringIO(groups_csv(found, Wish())))
     assert (csv_row["lag"], csv_row["lost"], csv_row["readable"]) == ("165", "125", "40")
+    unknown = snapshot(view("dark", [row("t", 0, 40)._replace(lost=None)], [Wait(5000)]), at_ms=NOW_MS)
+    assert (topics_of(unknown)[0].lost, sums_of(unknown).lost, sums_of(snapshot()).lost) == (None, None, 0)
     calm = view("calm", [row("t", 0, 40)], [Wait(5000)])
     assert "lost" not in page(calm)
 

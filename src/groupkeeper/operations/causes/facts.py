@@ -277,7 +277,7 @@ def _cause_facts(row: PartitionLag, known: GroupAtInstant) -> CauseFacts:
         row.status is LagStatus.NOT_AUTHORIZED,
         tp in known.held,
         is_out_of_range=row.status in (LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END),
-        has_open_start=row.has_open_start and row.log_end_offset is not None,
+        has_open_start=row.has_open_start and row.in_log is not None and row.failure is None,
         rate=known.rates.get(tp),
     )
 
@@ -286,13 +286,9 @@ def _rates(
     before: Iterable[PartitionLag], after: Iterable[PartitionLag], between_ms: int
 ) -> dict[TopicPartition, Pace]:
     found: dict[TopicPartition, Pace] = {}
-    for was, row in in_both(before, after):
-        assert was.committed is not None
-        assert row.committed is not None
-        moved = row.committed.offset - was.committed.offset
-        written = (row.log_end_offset or 0) - (was.log_end_offset or 0)
+    for was, row, written, read in in_both(before, after):
         found[TopicPartition(row.topic, row.partition)] = Pace(
-            written * 1000 / between_ms, moved * 1000 / between_ms, bool(waiting_of(was))
+            written * 1000 / between_ms, read * 1000 / between_ms, bool(waiting_of(was))
         )
     return found
 

@@ -71,9 +71,9 @@ class ClusterRow(Document):
     """Groups that the options of the server leave out."""
     statuses: dict[str, int]
     """How many groups have each status."""
-    members: int
+    members: int | None
     lag: int | None
-    lost: int
+    lost: int | None
     time_lag_ms: int | None
     retention_margin_ms: int | None
     problems: list[ProblemRow]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import Judged, caught_up_ms, judge_status, urgency_facts
+from groupkeeper.operations.lag import known_sum
 from groupkeeper.rules.urgency import Urgency, UrgencyFacts, order, urgency
 
 _MOST_KEPT = 20
@@ -90,13 +91,13 @@ class KeptRows:
 
 
 class ClusterSums(NamedTuple):
-    """The sums of a snapshot's known groups. `lag` None: unknown for all groups; `time_lag_ms`: the longest;
-    `margin_ms`: the shortest; None: nothing waits, or unknown.
+    """The sums of a snapshot's known groups, None: unknown for all of them. `time_lag_ms`: the longest; `margin_ms`:
+    the shortest; None: nothing waits, or unknown.
     """
 
-    members: int
+    members: int | None
     lag: int | None
-    lost: int
+    lost: int | None
     time_lag_ms: int | None
     margin_ms: int | None
 
@@ -106,9 +107,9 @@ def sums_of(snapshot: ClusterSnapshot) -> ClusterSums:
     groups = snapshot.groups.values()
     lags = [group.lag.lag for group in groups if group.lag.lag is not None]
     return ClusterSums(
-        sum(group.members or 0 for group in groups),
+        known_sum([group.members for group in groups]),
         sum(lags) if lags else None,
-        sum(group.lag.lost or 0 for group in groups),
+        known_sum([group.lag.lost for group in groups]),
         max((group.wait.lag_ms for group in groups if group.wait.lag_ms is not None), default=None),
         min((group.wait.margin_ms for group in groups if group.wait.margin_ms is not None), default=None),
     )

@@ -10,6 +10,7 @@ from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.model import ClusterSnapshot, GroupView, TopicView
 from groupkeeper.live.verdicts import judge_status
+from groupkeeper.operations.lag import known_sum
 from groupkeeper.rules import words
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.order import Order, ordered
@@ -63,7 +64,7 @@ class ReadTopic(NamedTuple):
     @property
     def lost(self) -> int | None:
         """The lost records of all groups."""
-        return sum(view.lag.lost or 0 for view in self._views)
+        return known_sum([view.lag.lost for view in self._views])
 
 
 _COLUMNS: Sequence[PageColumn[ReadTopic]] = [
