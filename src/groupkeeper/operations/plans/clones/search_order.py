@@ -95,6 +95,33 @@ async def find_places(
     return all_found
 
 
+class _Search:
+    """The places that one call is to find."""
+
+    def __init__(
+        self,
+        found: dict[Position, Translated],
+        failed: dict[Position, Failure],
+        offsets: Mapping[Position, int],
+        sources: Mapping[Position, Trace],
+    ) -> None:
+        self.found = found
+        self.failed = failed
+        self.offsets = offsets
+        """By place, its offset within the source's log."""
+        self.sources = sources
+        """By place, the source's records around it, if they could be read."""
+        self.bounds: dict[Position, Translated] = {}
+        """Places by syncs: never too far."""
+        self.tried_distances: dict[TopicPartition, int] = {}
+        self.tried_neighbours: dict[Position, tuple[int, int]] = {}
+        """By place, the known one before it."""
+
+    def missing(self) -> dict[Position, int]:
+        """The offsets of places with records in the source that are not found."""
+        return {at: self.offsets[at] for at in self.sources if at not in self.found}
+
+
 class _PlaceFinder:
     """Finds several places of each partition at a time; each helps with the next ones of its partition."""
 
@@ -125,53 +152,80 @@ class _PlaceFinder:
 
     async def find(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """Finds places by all methods. `positions` must be sorted."""
-        found, failed = self._of_empty_logs(positions)
-        offsets = {at: self._offset_in_log(at) for at in positions if at not in found and at not in failed}
-        sources = await self._source.around(offsets)
-        found |= await self._guessed(offsets, sources, {})
-        found |= await self._restamped({at: offsets[at] for at in sources if at not in found}, sources)
+        search = await self._begin(positions)
+        search.found |= await self._guessed(search.offsets, search.sources, {})
+        search.found |= await self._restamped(search.missing(), search.sources)
         if self._has_origins:
-            found |= await self._by_origins({at: offsets[at] for at in sources if at not in found}, sources)
-        told = (Certainty.IDENTITY, Certainty.HEADER)
-        unsure = {at: offsets[at] for at in sources if at not in found or found[at].certainty not in told}
-        bounded, again = await self._by_syncs(unsure, sources)
-        for at, one in bounded.items():
-            if not one.replays or at in again or (at in found and found[at].offset < one.offset):
-                found[at] = one  # the last of several copies
-        left = [at for at in offsets if at not in found]
-        tried: dict[TopicPartition, int] = {}
-        behind: dict[Position, tuple[int, int]] = {}
+            search.found |= await self._by_origins(search.missing(), search.sources)
+        await self._find_by_syncs(search)
+        left = [at for at in search.offsets if at not in search.found]
         while left:
-            distances = {
-                at.topic_partition: self._distances[at.topic_partition]
-                for at in left
-                if at.topic_partition in self._distances
-            }
-            new = {tp: distance for tp, distance in distances.items() if tried.get(tp, 0) != distance}
-            tried |= new
-            found |= await self._guessed({at: offsets[at] for at in left if at.topic_partition in new}, sources, new)
-            after = {at: known for at in left if at not in found and (known := self._known_before(at)) is not None}
-            after = {at: known for at, known in after.items() if behind.get(at) != known}
-            behind |= after
-            found |= await self._behind(after, offsets, sources)
-            scouts = {at.topic_partition: at for at in reversed(left) if at not in found}
-            by_time, why_not = await self._by_time(list(scouts.values()), sources)
-            of_time = {tp for tp, at in scouts.items() if at in why_not or by_time[at].certainty is Certainty.TIME}
-            some = {at: offsets[at] for at in left if at not in found and at.topic_partition in of_time}
-            sampled = await self._sampled(some, sources, by_time)
-            found |= sampled
-            by_time = {at: one for at, one in by_time.items() if at not in sampled}
-            why_not = {at: why for at, why in why_not.items() if at not in sampled}
-            found |= {at: _nearer(one, bounded.get(at)) for at, one in by_time.items()}
-            found |= {at: bounded[at] for at in why_not if at in bounded}
-            failed |= {at: why for at, why in why_not.items() if at not in bounded}
-            left = [at for at in left if at not in found and at not in scouts.values()]
-        found |= self._between(offsets, found)
-        found |= await self._again.find(offsets, found)
+            await self._find_by_neighbours(search, left)
+            scouts = {at.topic_partition: at for at in reversed(left) if at not in search.found}
+            await self._find_by_time(search, left, scouts)
+            left = [at for at in left if at not in search.found and at not in scouts.values()]
+        search.found |= self._between(search.offsets, search.found)
+        search.found |= await self._again.find(search.offsets, search.found)
         self._source.forget()
         self._target.forget()
         self._known = {tp: known[-1:] for tp, known in self._known.items()}
-        return found, failed
+        return search.found, search.failed
+
+    async def _begin(self, positions: Sequence[Position]) -> _Search:
+        """Reads the source's records around the positions, but for empty logs, which have none."""
+        found, failed = self._of_empty_logs(positions)
+        offsets = {at: self._offset_in_log(at) for at in positions if at not in found and at not in failed}
+        return _Search(found, failed, offsets, await self._source.around(offsets))
+
+    async def _find_by_syncs(self, search: _Search) -> None:
+        """Takes the places of MirrorMaker 2's syncs that are exact, or behind what content has found: the last of
+        several copies. The others are bounds.
+        """
+        sure = (Certainty.IDENTITY, Certainty.HEADER)
+        unsure = {
+            at: search.offsets[at]
+            for at in search.sources
+            if at not in search.found or search.found[at].certainty not in sure
+        }
+        search.bounds, copied_again = await self._by_syncs(unsure, search.sources)
+        for at, one in search.bounds.items():
+            is_behind = at in search.found and search.found[at].offset < one.offset
+            if not one.replays or at in copied_again or is_behind:
+                search.found[at] = one
+
+    async def _find_by_neighbours(self, search: _Search, left: Sequence[Position]) -> None:
+        """Finds places at the same distance as a found place of the partition, and shortly behind one."""
+        distances = {tp: self._distances[tp] for at in left if (tp := at.topic_partition) in self._distances}
+        new = {tp: distance for tp, distance in distances.items() if search.tried_distances.get(tp, 0) != distance}
+        search.tried_distances |= new
+        guessed = {at: search.offsets[at] for at in left if at.topic_partition in new}
+        search.found |= await self._guessed(guessed, search.sources, new)
+        before = {at: pair for at in left if at not in search.found and (pair := self._known_before(at)) is not None}
+        before = {at: pair for at, pair in before.items() if search.tried_neighbours.get(at) != pair}
+        search.tried_neighbours |= before
+        search.found |= await self._behind(before, search.offsets, search.sources)
+
+    async def _find_by_time(
+        self, search: _Search, left: Sequence[Position], scouts: Mapping[TopicPartition, Position]
+    ) -> None:
+        """Finds the place of each partition's scout by time. Where time alone tells it, or nothing does, compares
+        samples for all places of the partition. A scout without a better place has its bound, or fails.
+        """
+        by_time, why_not = await self._by_time(list(scouts.values()), search.sources)
+        unsure = {tp for tp, at in scouts.items() if at in why_not or by_time[at].certainty is Certainty.TIME}
+        some = {at: search.offsets[at] for at in left if at not in search.found and at.topic_partition in unsure}
+        sampled = await self._sampled(some, search.sources, by_time)
+        search.found |= sampled
+        for at in scouts.values():
+            bound = search.bounds.get(at)
+            if at in sampled:
+                continue
+            if at in by_time:
+                search.found[at] = _nearer(by_time[at], bound)
+            elif bound is not None:
+                search.found[at] = bound
+            else:
+                search.failed[at] = why_not[at]
 
     def forget(self) -> None:
         """Drops all that was read, before other partitions."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import pytest
-from tests.unit.operations.clones.test_settling import PLACE, Log, kept
+from tests.unit.operations.clones.test_search_order import PLACE, Log, kept
 
 from groupkeeper.client.admin.types import Position
 from groupkeeper.operations.plans.clones.matcher import Trace
