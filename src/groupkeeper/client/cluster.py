@@ -14,6 +14,7 @@ from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.topology import Node
 from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
@@ -144,7 +145,10 @@ class Cluster:
     async def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline, *, include_authorized_operations: bool = False
     ) -> m.MetadataResponse:
-        """Metadata of topics by name, None for all; never creates a topic. Brokers and leaders are cached."""
+        """Metadata of topics by name, None for all; never creates a topic. Brokers and leaders are cached.
+
+        Raises the error of the whole answer; topics have their own.
+        """
         names = None if topics is None else list(topics)
 
         def build(version: int) -> m.MetadataRequest:
@@ -164,6 +168,8 @@ class Cluster:
             )
 
         answer = await self.ask_any(m.MetadataResponse, build, deadline)
+        if answer.error_code:
+            raise error_for(answer.error_code)
         self._remember(answer)
         return answer
 

@@ -12,7 +12,7 @@ from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import Ask, Located, Retries, Routed, V
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition, error_for
+from groupkeeper.protocol.errors import KafkaError, LeaderNotAvailable, UnknownTopicOrPartition, error_for
 
 _PARTITIONS_PER_REQUEST = 5000
 _CONSUMER_REPLICA_ID = -1
@@ -96,8 +96,11 @@ async def locate_leaders(
     failure_by_topic: dict[str, Failure] = {}
     fresh: dict[tuple[str, int], int] = {}
     if topics:
-        answer = await cluster.metadata(topics, deadline)
-        for topic in answer.topics:
+        try:
+            known = (await cluster.metadata(topics, deadline)).topics
+        except KafkaError as refused:
+            known, failure_by_topic = [], dict.fromkeys(topics, refused)
+        for topic in known:
             if topic.name is not None and topic.error_code:
                 failure_by_topic[topic.name] = error_for(topic.error_code)
             for partition in topic.partitions:

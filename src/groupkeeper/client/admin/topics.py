@@ -20,7 +20,6 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import TopicAlreadyExists, UnknownTopicOrPartition, error_for
@@ -49,7 +48,9 @@ class TopicCalls:
         wanted = None if names is None else list(dict.fromkeys(several(names, "names")))
         if wanted == []:
             return Batch()
-        answer = await _metadata(self._cluster, wanted, deadline, include_authorized_operations)
+        answer = await self._cluster.metadata(
+            wanted, deadline, include_authorized_operations=include_authorized_operations
+        )
         topic_by_name = {topic.name: topic for topic in answer.topics if topic.name is not None}
         batch: Batch[str, TopicDescription] = Batch()
         for name in topic_by_name if wanted is None else wanted:
@@ -65,7 +66,7 @@ class TopicCalls:
 
     async def list_topics(self, *, include_internal: bool = False, timeout_ms: int | None = None) -> list[TopicListing]:
         """The topics that the caller may see, sorted by name."""
-        answer = await _metadata(self._cluster, None, self._cluster.deadline("listTopics", timeout_ms), False)
+        answer = await self._cluster.metadata(None, self._cluster.deadline("listTopics", timeout_ms))
         return sorted(
             TopicListing(topic.name, _topic_id(topic.topic_id), topic.is_internal)
             for topic in answer.topics
@@ -179,15 +180,6 @@ class TopicCalls:
             nodes=tuple(nodes.values()),
             authorized_operations=operation_names(answer.cluster_authorized_operations),
         )
-
-
-async def _metadata(
-    cluster: Cluster, names: list[str] | None, deadline: Deadline, include_authorized_operations: bool
-) -> m.MetadataResponse:
-    answer = await cluster.metadata(names, deadline, include_authorized_operations=include_authorized_operations)
-    if answer.error_code:
-        raise error_for(answer.error_code)
-    return answer
 
 
 def _description(cluster: Cluster, name: str, topic: m.MetadataResponseTopic) -> TopicDescription:

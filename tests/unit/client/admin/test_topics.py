@@ -3,7 +3,14 @@
 import pytest
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn, scripted
 
-from groupkeeper.client.admin.types import CreatedTopic, NewTopic, PartitionDescription, TopicListing
+from groupkeeper.client.admin.types import (
+    CreatedTopic,
+    NewTopic,
+    OffsetSpec,
+    PartitionDescription,
+    TopicListing,
+    TopicPartition,
+)
 from groupkeeper.client.errors import CallTimedOut, MissingResult
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
@@ -81,6 +88,11 @@ async def test_metadata_that_is_refused() -> None:
         broker.handlers["Metadata"] = in_turn(m.MetadataResponse(error_code=31))
         with pytest.raises(errors.ClusterAuthorizationFailed):
             await admin.describe_topics()
+        with pytest.raises(errors.ClusterAuthorizationFailed):
+            await admin.delete_topics(["t"])
+        place = TopicPartition("t", 0)
+        ends = await admin.list_offsets({place: OffsetSpec.latest()})
+        assert ends.failed == {place: errors.ClusterAuthorizationFailed()}
 
 
 def creation(*topics: create_topics_response.CreatableTopicResult) -> RootMessage:

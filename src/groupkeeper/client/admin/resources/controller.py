@@ -96,7 +96,7 @@ async def ask_every_broker(
                 await backoff.pause(deadline, failure)
                 if isinstance(failure, ClientError):
                     await cluster.refresh(deadline)  # the broker may have moved to another address
-            except ClientError as error:
+            except (ClientError, KafkaError) as error:
                 return error
 
     nodes = list(cluster.nodes.values())
