@@ -154,8 +154,8 @@ def test_a_row_of_commands_may_name_a_cluster(monkeypatch: pytest.MonkeyPatch, m
     monkeypatch.setattr(answers, made, lambda *values: {**original(*values), "cluster": None})
     group = views.view("g", [views.row("t", 0, 5)], description=views.described("g", views.member("m")))
     nobody: Any = None
-    service: Any = SimpleNamespace(known_group=lambda *_: (views.snapshot(group), group))
-    tell = getattr(answers.Answers(service, nobody, nobody), kind)
+    actions: Any = SimpleNamespace(known_group=lambda *_: (views.snapshot(group), group))
+    tell = getattr(answers.Answers(actions, nobody, nobody), kind)
     (found,) = getattr(tell(nobody, "prod", "g", WantedPage()), kind)
     assert found.group == "g"
 

@@ -33,8 +33,8 @@ from groupkeeper.operations.selection import ALL
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles, grants_of
+from groupkeeper.web.actions import ActionRefused
 from groupkeeper.web.app import Site as Served
-from groupkeeper.web.changes.service import ChangeRefused
 
 OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
 """Files, and the state of the server."""
@@ -427,7 +427,7 @@ async def test_no_route_tells_strangers_of_groups(
             if "GET" in methods:
                 try:
                     answer = await stranger.get(f"{at}?{query}")
-                except ChangeRefused:  # by a page that no `_for_known` is around
+                except ActionRefused:  # by a page that no `_for_known` is around
                     answered.add(path)
                     continue
             elif path.startswith("/api/"):

@@ -110,7 +110,7 @@ def _run(options: Namespace) -> int:
                 await _serve(server.streamable_http_app(), access, listening)
         finally:
             await looks.close()
-            await toolbox.service.journal().journal.close()
+            await toolbox.actions.journal().journal.close()
 
     asyncio.run(run())
     return 0
@@ -120,11 +120,11 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
     """The tools' context, and the polls behind it. Raises UsageMistake."""
     from groupkeeper.web.access.people import Person
     from groupkeeper.web.access.roles import Rights
+    from groupkeeper.web.actions import Actions
     from groupkeeper.web.api.answers import Answers
     from groupkeeper.web.api.tools import Toolbox
     from groupkeeper.web.changes.desk import Desk
     from groupkeeper.web.changes.record import ChangeRecord
-    from groupkeeper.web.changes.service import ChangeService
     from groupkeeper.web.pages.alerts import AlertsNow
     from groupkeeper.web.pages.judged import rows_of
 
@@ -138,7 +138,7 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
     schedule = Schedule(_FRESH_S, wanted)
     looks = _Looks([Collector(name, opener, schedule, Archive(None)) for name, opener in openers.items()])
     desk = Desk(openers, kept, looks.forget, choice_of(options, "group"), ways, "groupkeeper mcp")
-    service = ChangeService(lambda: [each.snapshot for each in looks.collectors], desk, ChangeRecord(kept))
+    actions = Actions(lambda: [each.snapshot for each in looks.collectors], desk, ChangeRecord(kept))
     me = Person(user() or "somebody", Rights(None, changes=True))
 
     def person(request: Any) -> Person:
@@ -146,7 +146,7 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
         assert found is not None  # others get no further
         return found
 
-    answers = Answers(service, rows_of, AlertsNow)
+    answers = Answers(actions, rows_of, AlertsNow)
     return Toolbox(answers, person, looks.look, openers, ways, options.allow_apply), looks
 
 

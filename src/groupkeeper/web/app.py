@@ -26,12 +26,12 @@ from groupkeeper.rules import words
 from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.access.oidc import BEGUN_S, DONE, OidcFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
+from groupkeeper.web.actions import ActionRefused, Actions, Snapshots, why_down
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, known, read_form
 from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import ChangeRecord
-from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Snapshots, why_down
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
@@ -92,8 +92,8 @@ class Site:
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
         self._searching = asyncio.Lock()
-        self._service = ChangeService(snapshots, desk, record)
-        self._changes = Changes(access, self._service, self._ways_for)
+        self._actions = Actions(snapshots, desk, record)
+        self._changes = Changes(access, self._actions, self._ways_for)
 
     def routes(self) -> list[BaseRoute]:
         """All routes; most of them require a role."""
@@ -137,7 +137,7 @@ class Site:
         except ImportError as missing:
             reason = f"The API needs {missing.name}: pip install '.[api]' in a checkout brings it.\n"
             return Route("/api/{path:path}", lambda _: PlainTextResponse(reason, 501, HEADERS))
-        return Mount(PREFIX, api_of(Answers(self._service, self._rows.rows_of, self._alerts), self._access))
+        return Mount(PREFIX, api_of(Answers(self._actions, self._rows.rows_of, self._alerts), self._access))
 
     def forget(self, cluster: str) -> None:
         """Drops everything made of a cluster's earlier snapshot."""
@@ -164,7 +164,7 @@ class Site:
             return html_answer(self._login_page("", "/"))
         try:
             form = await read_form(request)
-        except ChangeRefused as refused:
+        except ActionRefused as refused:
             return html_answer(self._login_page(refused.reason, "/"), refused.status)
         target = first(form, "target")
         session = self._access.log_in(first(form, "token").strip())
@@ -217,7 +217,7 @@ class Site:
     async def logout(self, request: Request) -> Response:
         try:
             form = await read_form(request)
-        except ChangeRefused as refused:
+        except ActionRefused as refused:
             return html_answer(parts.refusal_page(refused.reason, refused.status, self._nobody()), refused.status)
         person = self._access.person(request)
         if person is not None and self._access.is_sealed(person, first(form, "seal")):
@@ -246,7 +246,7 @@ class Site:
         lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found) if sees_all else ""
         if lines and self._archive.problem is not None:
             lines += f"the history cannot be written: {self._archive.problem}\n"
-        record = self._service.record
+        record = self._actions.record
         problem = [record.problem] if record is not None and record.problem else []
         lines += "".join(f"{each}\n" for each in (*problem, *self._notes())) if lines else ""
         return PlainTextResponse(lines or f"{'' if is_ready else 'not '}ready\n", 200 if is_ready else 503, HEADERS)
@@ -268,7 +268,7 @@ class Site:
             return [each for each in clusters if only in (None, each)]
 
         if only is not None and not seen():
-            raise ChangeRefused(404, f"There is no cluster {only!r} here.")
+            raise ActionRefused(404, f"There is no cluster {only!r} here.")
         return self._news.stream(seen)
 
     def _shared(
@@ -357,7 +357,7 @@ class Site:
 
     async def group(self, request: Request) -> Response:
         wish, viewer = request.query_params, self._viewer(request)
-        snapshot, group = self._service.known_group(known(viewer), wish.get("cluster", ""), wish.get("group", ""))
+        snapshot, group = self._actions.known_group(known(viewer), wish.get("cluster", ""), wish.get("group", ""))
         now_ms, note = _now_ms(), self._note()
         try:
             which = (snapshot.cluster, group.group_id, now_ms - _HISTORY_MS, now_ms)
@@ -371,7 +371,7 @@ class Site:
 
     async def partitions(self, request: Request) -> Response:
         wish, person = request.query_params, known(self._viewer(request))
-        snapshot, group = self._service.group(person, wish.get("cluster", ""), wish.get("group", ""))
+        snapshot, group = self._actions.group(person, wish.get("cluster", ""), wish.get("group", ""))
         return _csv("partitions.csv", partitions_csv(snapshot, group, order_of(wish)))
 
     async def topics(self, request: Request) -> Response:
@@ -382,12 +382,12 @@ class Site:
     async def topic(self, request: Request) -> Response:
         viewer, wish = self._viewer(request), request.query_params
         name = wish.get("topic", "")
-        snapshot = self._service.known_cluster(known(viewer), wish.get("cluster", ""))
+        snapshot = self._actions.known_cluster(known(viewer), wish.get("cluster", ""))
         found = [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
         if not found and snapshot.known.is_partial:
-            raise ChangeRefused(503, why_down(snapshot))
+            raise ActionRefused(503, why_down(snapshot))
         if not found:
-            raise ChangeRefused(404, "No group that you may see has offsets of this topic, or a member that reads it.")
+            raise ActionRefused(404, "No group that you may see has offsets of this topic, or a member that reads it.")
         return html_answer(topic_page(snapshot, found[0], wish, _now_ms(), viewer))
 
     async def search(self, request: Request) -> Response:
@@ -407,7 +407,7 @@ class Site:
         return self._changes.viewer(request)
 
     def _cluster(self, viewer: Viewer, request: Request) -> ClusterSnapshot:
-        return self._service.cluster(known(viewer), request.query_params.get("cluster", ""))
+        return self._actions.cluster(known(viewer), request.query_params.get("cluster", ""))
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:

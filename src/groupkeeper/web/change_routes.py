@@ -14,10 +14,10 @@ from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import Ways, way_to
 from groupkeeper.web.access.people import Access, Person
+from groupkeeper.web.actions import ActionRefused, Actions
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.change_request import BadForm, Form, first
 from groupkeeper.web.changes.desk import DeskEntry, NoJournal, NotDone
-from groupkeeper.web.changes.service import ChangeRefused, ChangeService
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.change import change_page, sweep_page
 from groupkeeper.web.pages.journal import change_made_page, changes_table, journal_page, plans_page
@@ -35,15 +35,15 @@ Answer = Callable[[Request], Awaitable[Response]]
 class Changes:
     """The routes for changes. If nothing can be changed, pages say so."""
 
-    def __init__(self, access: Access, service: ChangeService, ways_for: Callable[[Viewer], Ways]) -> None:
+    def __init__(self, access: Access, actions: Actions, ways_for: Callable[[Viewer], Ways]) -> None:
         """`ways_for`: the ways to clusters that a viewer's commands may name."""
         self._access = access
-        self._service = service
+        self._actions = actions
         self._ways_for = ways_for
 
     def answers(self) -> list[tuple[str, str, Answer]]:
         """All routes: method, path and handler."""
-        does = self._service
+        does = self._actions
         return [
             (method, path, self.telling(answer))
             for method, path, answer in (
@@ -70,7 +70,7 @@ class Changes:
         async def answered(request: Request) -> Response:
             try:
                 return await answer(request)
-            except ChangeRefused as refused:
+            except ActionRefused as refused:
                 status, reason = refused.status, refused.reason
             except BadForm as problem:
                 status, reason = 400, str(problem)
@@ -91,36 +91,36 @@ class Changes:
             seal,
             has_login=self._access.has_login,
             changes=self._access.changes,
-            has_journal=self._service.record is not None,
+            has_journal=self._actions.record is not None,
         )
 
     async def choose(self, request: Request) -> Response:
-        wanted, service = request.query_params, self._service
+        wanted, actions = request.query_params, self._actions
         viewer = self.viewer(request)
         person = known(viewer)
-        snapshot, group = service.group(person, wanted.get("cluster", ""), wanted.get("group", ""))
-        clusters = [each.cluster for each in service.clusters(person)]
-        why_not = service.why_not(person, snapshot.cluster, group.group_id)
-        is_chosen = service.desk is not None and bool(service.desk.watched)
+        snapshot, group = actions.group(person, wanted.get("cluster", ""), wanted.get("group", ""))
+        clusters = [each.cluster for each in actions.clusters(person)]
+        why_not = actions.why_not(person, snapshot.cluster, group.group_id)
+        is_chosen = actions.desk is not None and bool(actions.desk.watched)
         way = way_to(snapshot.cluster, self._ways_for(viewer))
         return html_answer(change_page(snapshot, group, viewer, why_not, clusters, way, is_chosen=is_chosen))
 
     async def choose_sweep(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        snapshot = self._service.cluster(known(viewer), request.query_params.get("cluster", ""))
-        return html_answer(sweep_page(snapshot.cluster, viewer, self._service.why_nothing(known(viewer))))
+        snapshot = self._actions.cluster(known(viewer), request.query_params.get("cluster", ""))
+        return html_answer(sweep_page(snapshot.cluster, viewer, self._actions.why_nothing(known(viewer))))
 
     async def show(self, request: Request) -> Response:
         viewer = self.viewer(request)
         person = known(viewer)
-        entry = self._service.entry(person, request.query_params.get("id", ""))
-        may = self._service.may(person, entry.cluster, entry.group_ids)
+        entry = self._actions.entry(person, request.query_params.get("id", ""))
+        may = self._actions.may(person, entry.cluster, entry.group_ids)
         return html_answer(plan_page(entry, viewer, may_change=may))
 
     async def file(self, request: Request) -> Response:
-        entry = self._service.entry(known(self.viewer(request)), request.query_params.get("id", ""))
+        entry = self._actions.entry(known(self.viewer(request)), request.query_params.get("id", ""))
         if entry.is_deletion_of_group or entry.is_of_share_groups:
-            raise ChangeRefused(404, "A plan of this kind has no file.")
+            raise ActionRefused(404, "A plan of this kind has no file.")
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="plan.json"'}
         return Response("".join(document.write(entry.plan)), 200, headers, "application/json")
 
@@ -135,27 +135,27 @@ class Changes:
 
     async def plans(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        return html_answer(plans_page(self._service.entries(known(viewer)), viewer))
+        return html_answer(plans_page(self._actions.entries(known(viewer)), viewer))
 
     async def journal(self, request: Request) -> Response:
-        viewer, record = self.viewer(request), self._service.journal()
+        viewer, record = self.viewer(request), self._actions.journal()
         changes = await record.changes(known(viewer))
         return html_answer(journal_page(record, changes, request.query_params, viewer))
 
     async def change_made(self, request: Request) -> Response:
-        viewer, service = self.viewer(request), self._service
-        recorded = await service.change(known(viewer), request.query_params.get("id", ""))
-        may = service.where_to_undo(known(viewer), recorded) is not None
-        unseen = service.unseen(tuple(recorded.groups)) if may else ""
-        record, command = service.journal(), tuple[str, ...]()
+        viewer, actions = self.viewer(request), self._actions
+        recorded = await actions.change(known(viewer), request.query_params.get("id", ""))
+        may = actions.where_to_undo(known(viewer), recorded) is not None
+        unseen = actions.unseen(tuple(recorded.groups)) if may else ""
+        record, command = actions.journal(), tuple[str, ...]()
         cluster = record.cluster(recorded.head)
-        if service.desk is not None and cluster is not None:
-            command = service.desk.undo_command(cluster, recorded.head.id)
+        if actions.desk is not None and cluster is not None:
+            command = actions.desk.undo_command(cluster, recorded.head.id)
         return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen, command=command))
 
     def note_of_journal(self, viewer: Viewer) -> str:
         """A note that the last reading of the journal failed, for the first page; "": it did not."""
-        record = self._service.record
+        record = self._actions.record
         if record is None or not record.is_failing or viewer.person is None:
             return ""
         told = record.said_to(viewer.person)
@@ -163,9 +163,9 @@ class Changes:
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
         """The journal's changes of a group, for its page, with a note if some may be missing; "": neither."""
-        if self._service.record is None:
+        if self._actions.record is None:
             return ""
-        record = self._service.journal()
+        record = self._actions.journal()
         made = await record.changes(known(viewer), group_id)
         changes = [each for each in made if record.cluster(each.head) == cluster]
         told = record.said_to(known(viewer))
@@ -177,49 +177,49 @@ class Changes:
         return f'<h2>Resets and deletions</h2>{problem}{table}<p class="note"><a href="{link}">all changes</a></p>'
 
     async def _posted(self, request: Request) -> tuple[Person, Form]:
-        """The sender and the fields of a form. Raises ChangeRefused unless it is from one of the sender's own pages."""
-        if self._service.desk is None:
-            raise ChangeRefused(403, "This server is read-only: it was started without --allow-changes.")
+        """The sender and the fields of a form. Raises ActionRefused unless it is from one of the sender's own pages."""
+        if self._actions.desk is None:
+            raise ActionRefused(403, "This server is read-only: it was started without --allow-changes.")
         form = await read_form(request)
         person = self._access.person(request)
         if person is None or not person.is_known:
-            raise ChangeRefused(403, "Nothing was changed: log in first.")
+            raise ActionRefused(403, "Nothing was changed: log in first.")
         if not self._access.is_sealed(person, first(form, "seal")):
-            raise ChangeRefused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
+            raise ActionRefused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
         return person, form
 
 
 def known(viewer: Viewer) -> Person:
-    """The person behind the viewer. Raises ChangeRefused if there is none."""
+    """The person behind the viewer. Raises ActionRefused if there is none."""
     if viewer.person is None:
-        raise ChangeRefused(401, "Log in first.")
+        raise ActionRefused(401, "Log in first.")
     return viewer.person
 
 
 async def read_form(request: Request) -> Form:
-    """The fields of a sent form. Raises ChangeRefused if no page of this server sends such a body."""
+    """The fields of a sent form. Raises ActionRefused if no page of this server sends such a body."""
     body = await read_body(request, "application/x-www-form-urlencoded", "a form")
     try:
         return parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError:
-        raise ChangeRefused(400, "That is no form.") from None
+        raise ActionRefused(400, "That is no form.") from None
 
 
 async def read_body(request: Request, kind: str, what: str) -> bytes:
-    """The body of a request. Raises ChangeRefused unless it is `kind`, is from this site, and comes in time.
+    """The body of a request. Raises ActionRefused unless it is `kind`, is from this site, and comes in time.
     `what`: the kind in words.
     """
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise ChangeRefused(403, f"Nothing was changed: {what} was sent from another site.")
+        raise ActionRefused(403, f"Nothing was changed: {what} was sent from another site.")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
-        raise ChangeRefused(415, f"Expected {what} ({kind}).")
+        raise ActionRefused(415, f"Expected {what} ({kind}).")
     body = b""
     try:
         async with asyncio.timeout(_SLOWEST_BODY_S):
             async for piece in request.stream():
                 body += piece
                 if len(body) > _LARGEST_BODY:
-                    raise ChangeRefused(413, f"The body is too large: at most {_LARGEST_BODY // 1024} KiB are read.")
+                    raise ActionRefused(413, f"The body is too large: at most {_LARGEST_BODY // 1024} KiB are read.")
     except TimeoutError:
-        raise ChangeRefused(408, "The body was sent too slowly.") from None
+        raise ActionRefused(408, "The body was sent too slowly.") from None
     return body

@@ -21,10 +21,10 @@ from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import utc_text
 from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Person
+from groupkeeper.web.actions import Actions
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.cursors import Key, WantedPage
 from groupkeeper.web.changes.desk import DeskEntry
-from groupkeeper.web.changes.service import ChangeService
 from groupkeeper.web.pages.alerts import AlertsNow
 from groupkeeper.web.pages.cluster import Wish, chosen
 from groupkeeper.web.pages.judged import Firing, Judge, JudgedGroup, sums_of, with_alerts
@@ -37,14 +37,14 @@ _MOST_NAMES = 20
 
 
 class Answers(NamedTuple):
-    """The API's answers. `judge`: as for pages; `now`: the current alerts. All methods raise ChangeRefused."""
+    """The API's answers. `judge`: as for pages; `now`: the current alerts. All methods raise ActionRefused."""
 
-    service: ChangeService
+    actions: Actions
     judge: Judge
     now: Callable[[], AlertsNow]
 
     def clusters(self, person: Person) -> d.ClusterList:
-        return d.ClusterList(clusters=[self._cluster_row(each) for each in self.service.clusters(person)])
+        return d.ClusterList(clusters=[self._cluster_row(each) for each in self.actions.clusters(person)])
 
     def _cluster_row(self, snapshot: ClusterSnapshot) -> d.ClusterRow:
         known = snapshot.known
@@ -66,7 +66,7 @@ class Answers(NamedTuple):
         )
 
     def groups(self, person: Person, cluster: str, wish: Wish, page: WantedPage) -> d.GroupList:
-        snapshot = self.service.known_cluster(person, cluster)
+        snapshot = self.actions.known_cluster(person, cluster)
         firing = self.now().by_group()
         rows = chosen(with_alerts(self.judge, firing)(snapshot.known), wish._replace(sort="group", order="up"))
         found, after = page.of(rows, lambda row: (row.group.group_id,))
@@ -74,7 +74,7 @@ class Answers(NamedTuple):
         return d.GroupList(groups=shown, **_measured(snapshot), next=after)
 
     def group(self, person: Person, cluster: str, group_id: str) -> d.GroupDetail:
-        snapshot, group = self.service.known_group(person, cluster, group_id)
+        snapshot, group = self.actions.known_group(person, cluster, group_id)
         firing = self.now().by_group()
         row = next(each for each in with_alerts(self.judge, firing)(snapshot.known) if each.group.group_id == group_id)
         own = {} if group.description is None else state_row(group.description, group.dead_letters)
@@ -82,7 +82,7 @@ class Answers(NamedTuple):
         return d.GroupDetail(**fields, **_measured(snapshot))
 
     def offsets(self, person: Person, cluster: str, group_id: str, page: WantedPage) -> d.OffsetList:
-        snapshot, group = self.service.known_group(person, cluster, group_id)
+        snapshot, group = self.actions.known_group(person, cluster, group_id)
         statuses = partition_statuses(group, snapshot.known.at_ms)
 
         def offset_row(number: int) -> d.OffsetRow:
@@ -96,7 +96,7 @@ class Answers(NamedTuple):
         return d.OffsetList(offsets=[offset_row(number) for number in numbers], **_measured(snapshot), next=after)
 
     def members(self, person: Person, cluster: str, group_id: str, page: WantedPage) -> d.MemberList:
-        snapshot, group = self.service.known_group(person, cluster, group_id)
+        snapshot, group = self.actions.known_group(person, cluster, group_id)
         members: list[AnyMember] = [] if group.description is None else [*group.description.members]
         members.sort(key=_member)
         found, after = page.of(members, _member)
@@ -104,7 +104,7 @@ class Answers(NamedTuple):
         return d.MemberList(members=[d.MemberRow(**row) for row in rows], **_measured(snapshot), next=after)
 
     def topics(self, person: Person, cluster: str, text: str, page: WantedPage) -> d.TopicList:
-        snapshot = self.service.known_cluster(person, cluster)
+        snapshot = self.actions.known_cluster(person, cluster)
         found, after = page.of(topics_of(snapshot.known, text.lower()), lambda topic: (topic.name,))
         rows = [
             d.TopicRow(
@@ -139,14 +139,14 @@ class Answers(NamedTuple):
         return d.AlertList(alerts=rows, next=after)
 
     async def history(self, person: Person, group_id: str, page: WantedPage) -> d.HistoryList:
-        record = self.service.journal()
+        record = self.actions.journal()
         changes = await record.changes(person, group_id)
         found, after = page.of(sorted(changes, key=_latest_first), _latest_first)
         rows = [d.HistoryRow(**_fields(history_row(each)) | {"cluster": record.cluster(each.head)}) for each in found]
         return d.HistoryList(changes=rows, problem=record.said_to(person) or None, next=after)
 
     async def change(self, person: Person, change_id: str, page: WantedPage) -> d.RecordedDetail:
-        recorded = await self.service.change(person, change_id)
+        recorded = await self.actions.change(person, change_id)
         head = recorded.head
         rows = sorted(recorded_rows(recorded, Names(())), key=_row_place)
         found, after = page.of(rows, _row_place)
@@ -158,14 +158,14 @@ class Answers(NamedTuple):
             result=str(recorded.result),
             undoes=head.undoes,
             command=shlex.join(head.command),
-            cluster=self.service.journal().cluster(head),
-            undo_on=self.service.where_to_undo(person, recorded),
+            cluster=self.actions.journal().cluster(head),
+            undo_on=self.actions.where_to_undo(person, recorded),
             changes=[d.RecordedRow(**_fields(row)) for row in found],
             next=after,
         )
 
     def plans(self, person: Person, page: WantedPage) -> d.PlanList:
-        entries = sorted(self.service.entries(person), key=_latest_plan)
+        entries = sorted(self.actions.entries(person), key=_latest_plan)
         found, after = page.of(entries, _latest_plan)
         return d.PlanList(plans=[d.PlanHead(**_plan_head(each)) for each in found], next=after)
 

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from groupkeeper.web.changes.service import ChangeRefused
+from groupkeeper.web.actions import ActionRefused
 
 MOST = 1000
 USUAL = 100
@@ -27,12 +27,12 @@ class WantedPage(NamedTuple):
 
     def of(self, rows: Sequence[T], key: Callable[[T], Key]) -> tuple[Sequence[T], str | None]:
         """The rows of the page, and the cursor of the next one; None: it is the last. `rows`: in the order of their
-        keys. Raises ChangeRefused.
+        keys. Raises ActionRefused.
         """
         try:
             start = 0 if self.cursor is None else bisect_right(rows, _read(self.cursor), key=key)
         except (ValueError, TypeError):
-            raise ChangeRefused(422, f"cursor: {self.cursor!r} is not a cursor of this list.") from None
+            raise ActionRefused(422, f"cursor: {self.cursor!r} is not a cursor of this list.") from None
         end = start + self.limit
         return rows[start:end], _written(key(rows[end - 1])) if end < len(rows) else None
 

@@ -23,6 +23,7 @@ from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.operations.problems import Problem
 from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Access, Person
+from groupkeeper.web.actions import ActionRefused, Actions, Concern
 from groupkeeper.web.answers import HEADERS
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.answers import Answers, problem_rows
@@ -30,7 +31,6 @@ from groupkeeper.web.api.cursors import MOST, USUAL, WantedPage
 from groupkeeper.web.change_routes import read_body
 from groupkeeper.web.changes.change_request import BadForm
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage, DoesNotFit, NoJournal, NotDone
-from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
 from groupkeeper.web.pages.cluster import Wish
 from groupkeeper.web.pages.plan import outcome_of, problems_of
 
@@ -56,7 +56,7 @@ _HELP = {
 _token = HTTPBearer(auto_error=False, description="A token of the server's --token-file.")
 
 
-class _Unfit(ChangeRefused):
+class _Unfit(ActionRefused):
     """A plan was not applied because it no longer fits the cluster."""
 
     def __init__(self, entry: DeskEntry) -> None:
@@ -71,22 +71,22 @@ class Asking(NamedTuple):
 
     person: Person
     answers: Answers
-    service: ChangeService
+    actions: Actions
 
 
 def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
     access: Access = request.app.state.access
     person = access.person(request, has_session=False)
     if person is None:
-        raise ChangeRefused(401, "The request has no token that this server knows.", Concern.LOGIN)
+        raise ActionRefused(401, "The request has no token that this server knows.", Concern.LOGIN)
     taken = get_flat_params(request.scope["route"].dependant)
     known = {each.alias for each in taken if isinstance(each.field_info, params.Query)}
     if unknown := request.query_params.keys() - known:  # a wrong name would be taken for all rows
         names = ", ".join(sorted(unknown))
         text = f"{names}: not known here; known: {', '.join(sorted(known)) or 'none'}."
-        raise ChangeRefused(422, text, Concern.REQUEST)
+        raise ActionRefused(422, text, Concern.REQUEST)
     answers: Answers = request.app.state.answers
-    return Asking(person, answers, answers.service)
+    return Asking(person, answers, answers.actions)
 
 
 def _page(
@@ -174,7 +174,7 @@ async def show_change(asking: AskedBy, page: APage, change_id: str) -> d.Recorde
 @router.post("/changes/{change_id}/undo", status_code=201)
 async def plan_undo(asking: AskedBy, page: APage, change_id: str, wanted: d.UndoRequest) -> d.PlanDetail:
     """Plan the undo of a change. Nothing is changed before that plan is applied."""
-    return asking.answers.plan(await asking.service.undo(asking.person, wanted.cluster, change_id), page)
+    return asking.answers.plan(await asking.actions.undo(asking.person, wanted.cluster, change_id), page)
 
 
 @router.get("/plans")
@@ -186,26 +186,26 @@ async def list_plans(asking: AskedBy, page: APage) -> d.PlanList:
 @router.post("/plans", status_code=201)
 async def make_plan(asking: AskedBy, page: APage, wanted: d.PlanRequest) -> d.PlanDetail:
     """Plan a change of a group. Nothing is changed."""
-    return asking.answers.plan(await asking.service.plan(asking.person, wanted.form()), page)
+    return asking.answers.plan(await asking.actions.plan(asking.person, wanted.form()), page)
 
 
 @router.post("/sweeps", status_code=201)
 async def plan_sweep(asking: AskedBy, page: APage, wanted: d.SweepRequest) -> d.PlanDetail:
     """Plan to delete unused offsets, or to keep those that would expire. Nothing is changed."""
-    return asking.answers.plan(await asking.service.sweep(asking.person, wanted.form()), page)
+    return asking.answers.plan(await asking.actions.sweep(asking.person, wanted.form()), page)
 
 
 @router.get("/plans/{plan_id}")
 async def show_plan(asking: AskedBy, page: APage, plan_id: str) -> d.PlanDetail:
     """A plan with its partitions, and its outcome once it was applied."""
-    return asking.answers.plan(asking.service.entry(asking.person, plan_id), page)
+    return asking.answers.plan(asking.actions.entry(asking.person, plan_id), page)
 
 
 @router.post("/plans/{plan_id}/apply")
 async def apply_plan(asking: AskedBy, page: APage, plan_id: str, wanted: d.ApplyRequest) -> d.PlanDetail:
     """Apply a plan if all of it fits, at most once however often it is requested. 409: nothing was changed."""
     confirmed = "" if wanted.confirm is None else str(wanted.confirm)
-    entry = await asking.service.apply(asking.person, plan_id, confirmed)
+    entry = await asking.actions.apply(asking.person, plan_id, confirmed)
     if entry.stage is DeskStage.PLANNED:
         raise _Unfit(entry)
     return asking.answers.plan(entry, page)
@@ -240,7 +240,7 @@ def api_of(answers: Answers, access: Access) -> FastAPI:
     app.include_router(router)
     app.add_middleware(_Bounded)
     for failure, handler in {
-        ChangeRefused: _refused,
+        ActionRefused: _refused,
         BadForm: _bad_form,
         NotDone: _not_done,
         JournalUnreadable: _not_done,
@@ -269,7 +269,7 @@ class _Bounded:
         request = Request(scope, receive)
         try:
             unread = [await read_body(request, "application/json", "JSON")]
-        except ChangeRefused as refused:
+        except ActionRefused as refused:
             return await (await _refused(request, refused))(scope, receive, with_headers)
 
         async def again() -> Message:
@@ -281,7 +281,7 @@ class _Bounded:
 
 
 async def _refused(request: Request, refused: Exception) -> Response:
-    assert isinstance(refused, ChangeRefused)
+    assert isinstance(refused, ActionRefused)
     problems, help_ = (refused.problems, refused.help) if isinstance(refused, _Unfit) else ((), "")
     return _refusal(request, refused.status, refused.reason, refused.about, problems, help_=help_)
 

@@ -26,12 +26,12 @@ from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.rules.status import Status
 from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.access.people import Person
+from groupkeeper.web.actions import ActionRefused, Actions, Concern
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.answers import Answers, problem_rows
 from groupkeeper.web.api.cursors import WantedPage
 from groupkeeper.web.changes.change_request import BadForm
 from groupkeeper.web.changes.desk import DeskStage, NotDone
-from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
 from groupkeeper.web.pages.cluster import Wish
 from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of
 
@@ -64,8 +64,8 @@ class Toolbox(NamedTuple):
     """Whether plans are applied without asking a person."""
 
     @property
-    def service(self) -> ChangeService:
-        return self.answers.service
+    def actions(self) -> Actions:
+        return self.answers.actions
 
 
 Asked = Context[Toolbox, Any]
@@ -115,7 +115,7 @@ def _answering_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[
     async def answered(*arguments: P.args, **named: P.kwargs) -> T:
         try:
             return await tool(*arguments, **named)
-        except ChangeRefused as refused:
+        except ActionRefused as refused:
             raise ToolError(f"{refused.reason} {_HELP.get(refused.about, '')}".strip()) from None
         except (BadForm, NotDone, JournalUnreadable, KafkaError, ClientError) as problem:
             raise ToolError(f"{type(problem).__name__}: {problem}") from None
@@ -168,7 +168,7 @@ async def explain_group(
     """
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    toolbox.answers.service.group(person, cluster, group)
+    toolbox.answers.actions.group(person, cluster, group)
     async with toolbox.open_admins[cluster]() as admin:
         found = await explain(admin, group, interval_s=interval_s)
     facts = [
@@ -190,7 +190,7 @@ async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d
     """Plan to reset, clone or delete a group's offsets: before and after of each partition. Nothing is changed."""
     toolbox, person = _of(asked)
     await toolbox.look(wanted.cluster)
-    return toolbox.answers.plan(await toolbox.service.plan(person, wanted.form()), WantedPage(limit))
+    return toolbox.answers.plan(await toolbox.actions.plan(person, wanted.form()), WantedPage(limit))
 
 
 @_answering_errors
@@ -198,7 +198,7 @@ async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 5
     """Plan the undo of a change; `apply_plan` applies it. Nothing is changed."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    return toolbox.answers.plan(await toolbox.service.undo(person, cluster, change_id), WantedPage(limit))
+    return toolbox.answers.plan(await toolbox.actions.undo(person, cluster, change_id), WantedPage(limit))
 
 
 @_answering_errors
@@ -212,7 +212,7 @@ async def list_plans(asked: Asked, limit: Limit = 20, cursor: Cursor = None) -> 
 async def show_plan(asked: Asked, plan_id: str, limit: Limit = 50, cursor: Cursor = None) -> d.PlanDetail:
     """A plan with its partitions, and its outcome once it was applied."""
     toolbox, person = _of(asked)
-    return toolbox.answers.plan(toolbox.service.entry(person, plan_id), WantedPage(limit, cursor))
+    return toolbox.answers.plan(toolbox.actions.entry(person, plan_id), WantedPage(limit, cursor))
 
 
 @_answering_errors
@@ -220,14 +220,14 @@ async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor:
     """The journal: changes that were made, the latest first. Their ids are for `plan_undo`."""
     toolbox, person = _of(asked)
     await toolbox.look(None)
-    await toolbox.service.journal().refresh(_JOURNAL_S)
+    await toolbox.actions.journal().refresh(_JOURNAL_S)
     return await toolbox.answers.history(person, group, WantedPage(limit, cursor))
 
 
 @_answering_errors
 async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confirmation]:
     toolbox, person = _of(asked)
-    entry = toolbox.service.entry(person, plan_id)
+    entry = toolbox.actions.entry(person, plan_id)
     if toolbox.allows_apply:
         return Confirmation(apply=True)
     known = asked.client_capabilities
@@ -250,8 +250,8 @@ async def apply_plan(
     toolbox, person = _of(asked)
     if not (isinstance(answer, AcceptedElicitation) and answer.data.apply):
         raise ToolError("Nothing was changed: the person did not confirm. show_plan has the plan, to talk about it.")
-    entry = toolbox.service.entry(person, plan_id)
-    entry = await toolbox.service.apply(person, plan_id, str(len(entry.group_ids)))
+    entry = toolbox.actions.entry(person, plan_id)
+    entry = await toolbox.actions.apply(person, plan_id, str(len(entry.group_ids)))
     if entry.stage is DeskStage.PLANNED:
         problems = problems_of(entry)
         why = "; ".join(f"{each.group}: {each.message}" for each in problems[:5])

@@ -12,9 +12,9 @@ from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
 from groupkeeper.rules import words
+from groupkeeper.web.actions import why_left_out
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.changes.record import ChangeRecord
-from groupkeeper.web.changes.service import why_left_out
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import ROWS, Order
 from groupkeeper.web.pages.parts import Viewer

@@ -6,7 +6,7 @@ from html import escape
 
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.rules import words
-from groupkeeper.web.changes.service import OPTIONS as OPTIONS
+from groupkeeper.web.actions import OPTIONS as OPTIONS
 
 
 def left_out(snapshot: ClusterSnapshot) -> str:

@@ -1,4 +1,4 @@
-"""The actions of a person: looking, planning, applying and undoing; the same for pages, the HTTP API and MCP."""
+"""What a person may see and do: looking, planning, applying and undoing, the same for pages, the HTTP API and MCP."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def why_down(snapshot: ClusterSnapshot) -> str:
     return f"{snapshot.cluster} cannot be reached now{since}{': ' * bool(reasons)}{reasons}"
 
 
-class ChangeRefused(Exception):
+class ActionRefused(Exception):
     """The request is refused. `status`: that of HTTP. `reason`: a sentence."""
 
     def __init__(self, status: int, reason: str, about: Concern = Concern.REQUEST) -> None:
@@ -65,8 +65,10 @@ class ChangeRefused(Exception):
         self.about = about
 
 
-class ChangeService:
-    """The actions of persons. `desk` None: nothing can be changed here. `record` None: there is no journal."""
+class Actions:
+    """Each action checks the rights of its person. `desk` None: nothing can be changed here. `record` None: there is no
+    journal.
+    """
 
     def __init__(self, snapshots: Snapshots, desk: Desk | None, record: ChangeRecord | None) -> None:
         self.desk = desk
@@ -78,44 +80,44 @@ class ChangeService:
         return [seen for each in self._snapshots() if (seen := person.rights.seen(each)) is not None]
 
     def cluster(self, person: Person, name: str) -> ClusterSnapshot:
-        """The cluster of this name, as `clusters` has it. Raises ChangeRefused."""
+        """The cluster of this name, as `clusters` has it. Raises ActionRefused."""
         for snapshot in self.clusters(person):
             if snapshot.cluster == name:
                 return snapshot
-        raise ChangeRefused(404, f"There is no cluster {name!r} here.", Concern.CLUSTER)
+        raise ActionRefused(404, f"There is no cluster {name!r} here.", Concern.CLUSTER)
 
     def group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
-        """The current state of a group, with its cluster. Raises ChangeRefused."""
+        """The current state of a group, with its cluster. Raises ActionRefused."""
         snapshot = self.cluster(person, cluster)
         if group_id not in snapshot.groups:
             if not snapshot.is_up:
-                raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
-            raise ChangeRefused(404, f"There is no group {group_id!r} now.", Concern.GROUP)
+                raise ActionRefused(503, why_down(snapshot), Concern.CLUSTER)
+            raise ActionRefused(404, f"There is no group {group_id!r} now.", Concern.GROUP)
         return snapshot, snapshot.groups[group_id]
 
     def known_cluster(self, person: Person, name: str) -> ClusterSnapshot:
-        """A cluster with a current or an earlier snapshot. Raises ChangeRefused."""
+        """A cluster with a current or an earlier snapshot. Raises ActionRefused."""
         snapshot = self.cluster(person, name)
         if not snapshot.known.is_up:
-            raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
+            raise ActionRefused(503, why_down(snapshot), Concern.CLUSTER)
         return snapshot
 
     def known_group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
-        """The last known state of a group, with its cluster. Raises ChangeRefused."""
+        """The last known state of a group, with its cluster. Raises ActionRefused."""
         snapshot = self.known_cluster(person, cluster)
         group = snapshot.known.groups.get(group_id)
         if group is None:
             is_left_out = group_id in snapshot.known.scope.left_out
             reason = why_left_out(group_id) if is_left_out else f"There is no group {group_id!r} in {cluster} now."
-            raise ChangeRefused(404, reason, Concern.GROUP)
+            raise ActionRefused(404, reason, Concern.GROUP)
         return snapshot, group
 
     def entry(self, person: Person, entry_id: str) -> DeskEntry:
-        """A plan that the person may see. Raises ChangeRefused."""
+        """A plan that the person may see. Raises ActionRefused."""
         entry = None if self.desk is None else self.desk.entry(entry_id)
         if entry is None or not self._sees(person, entry):
             reason = f"There is no such plan. The server keeps the last {MOST_PLANS} plans until it stops."
-            raise ChangeRefused(404, reason, Concern.PLAN)
+            raise ActionRefused(404, reason, Concern.PLAN)
         return entry
 
     def entries(self, person: Person) -> list[DeskEntry]:
@@ -145,7 +147,7 @@ class ChangeService:
         return "" if self.desk is None else next((key for key in group_ids if not self.desk.watched.matches(key)), "")
 
     async def plan(self, person: Person, form: Form) -> DeskEntry:
-        """Plans the change that a form requests. Nothing is changed. Raises ChangeRefused, BadForm, NotDone."""
+        """Plans the change that a form requests. Nothing is changed. Raises ActionRefused, BadForm, NotDone."""
         desk = self._open_desk(person)
         snapshot, group = self.group(person, first(form, "cluster"), first(form, "group"))
         is_share = group.group_type is GroupType.SHARE
@@ -168,7 +170,7 @@ class ChangeService:
             and person.rights.may(Role.CHANGE, snapshot.cluster, group_id)
         ]
         if not group_ids:
-            raise ChangeRefused(404, "There is no such group that you may change.", Concern.GROUP)
+            raise ActionRefused(404, "There is no such group that you may change.", Concern.GROUP)
         return await desk.sweep(snapshot.cluster, swept, group_ids, person)
 
     async def compare(self, person: Person, entry_id: str) -> DeskEntry:
@@ -186,9 +188,9 @@ class ChangeService:
         self._check(person, entry.cluster, entry.group_ids)
         count = len(entry.group_ids)
         if confirmed != str(count) and (count > 1 or confirmed):
-            raise ChangeRefused(422, f"Nothing was changed: confirm must be the number of groups, {count}.")
+            raise ActionRefused(422, f"Nothing was changed: confirm must be the number of groups, {count}.")
         if entry.made.is_refused or not (entry.plan.groups or entry.is_deletion_of_group):
-            raise ChangeRefused(409, "Nothing was changed: the plan has nothing that can be done.", Concern.PLAN)
+            raise ActionRefused(409, "Nothing was changed: the plan has nothing that can be done.", Concern.PLAN)
         try:
             await desk.apply(entry, person)
         finally:
@@ -201,25 +203,25 @@ class ChangeService:
         desk = self._open_desk(person)
         recorded = await desk.recorded(change_id)
         if recorded is None or not self.journal().is_seen(person, recorded.head, tuple(recorded.groups)):
-            raise ChangeRefused(404, "The journal has no such change.", Concern.CHANGE)
+            raise ActionRefused(404, "The journal has no such change.", Concern.CHANGE)
         self._check(person, cluster, tuple(recorded.groups), desk.undo_command(cluster, change_id))
         if cluster not in (each.cluster for each in self._snapshots()):
-            raise ChangeRefused(404, f"There is no cluster {cluster!r} here.", Concern.CLUSTER)
+            raise ActionRefused(404, f"There is no cluster {cluster!r} here.", Concern.CLUSTER)
         return await desk.undo(cluster, change_id, recorded, person)
 
     def journal(self) -> ChangeRecord:
-        """The journal. Raises ChangeRefused."""
+        """The journal. Raises ActionRefused."""
         if self.record is None:
-            raise ChangeRefused(404, "This server has no journal: it is turned off.", Concern.JOURNAL)
+            raise ActionRefused(404, "This server has no journal: it is turned off.", Concern.JOURNAL)
         self.record.know(self._snapshots())
         return self.record
 
     async def change(self, person: Person, change_id: str) -> Recorded:
-        """A change of the journal. Raises ChangeRefused, JournalUnreadable."""
+        """A change of the journal. Raises ActionRefused, JournalUnreadable."""
         record = self.journal()
         recorded = await record.load(change_id)
         if recorded is None or not record.is_seen(person, recorded.head, tuple(recorded.groups)):
-            raise ChangeRefused(404, "The journal has no such change.", Concern.CHANGE)
+            raise ActionRefused(404, "The journal has no such change.", Concern.CHANGE)
         return recorded
 
     def where_to_undo(self, person: Person, recorded: Recorded) -> str | None:
@@ -231,9 +233,9 @@ class ChangeService:
 
     def _open_desk(self, person: Person) -> Desk:
         if self.desk is None:
-            raise ChangeRefused(403, self.why_nothing(person), Concern.SERVER)
+            raise ActionRefused(403, self.why_nothing(person), Concern.SERVER)
         if not person.is_known:
-            raise ChangeRefused(403, "Nothing was changed: log in first.", Concern.LOGIN)
+            raise ActionRefused(403, "Nothing was changed: log in first.", Concern.LOGIN)
         return self.desk
 
     @staticmethod
@@ -243,12 +245,12 @@ class ChangeService:
         return may and (bool(entry.group_ids) or entry.made_by == person.name)
 
     def _check(self, person: Person, cluster: str, group_ids: Sequence[str], command: Sequence[str] = ()) -> None:
-        """Raises ChangeRefused if the person may not change these groups. `command`: named in the text."""
+        """Raises ActionRefused if the person may not change these groups. `command`: named in the text."""
         if not self.may(person, cluster, group_ids):
             reason = f"Nothing was changed: {person.name} has no role that may change all of these groups."
-            raise ChangeRefused(403, reason, Concern.ROLE)
+            raise ActionRefused(403, reason, Concern.ROLE)
         if unseen := self.unseen(group_ids):
-            raise ChangeRefused(
+            raise ActionRefused(
                 403,
                 f"Nothing was changed: this server leaves out {unseen} ({OPTIONS}), so it neither shows nor "
                 f"changes it. As a command: {shlex.join(command)}",
