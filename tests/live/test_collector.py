@@ -20,7 +20,7 @@ from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.collector import Collector
 from groupkeeper.live.history import BOUNDS, History
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope, WaitSum
-from groupkeeper.live.verdicts import judge_status
+from groupkeeper.live.statuses import judge_status
 from groupkeeper.operations import lag
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.rules.status import Status

@@ -20,7 +20,7 @@ from groupkeeper.live.alerts import Alerts, Key, helpful
 from groupkeeper.live.limits import GroupLimits, LimitFinding, judge
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.rules import rules_of
-from groupkeeper.live.verdicts import judge_status
+from groupkeeper.live.statuses import judge_status
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 from groupkeeper.rules.limits import Measure, Verdict

@@ -230,8 +230,8 @@ async def check_undone(
     assert summary.result is ApplyResult.APPLIED
     recorded = journal.load(summary.head.id)
     assert recorded is not None
-    undo, verdict = await make_undo(stage.admin, recorded, (), 0)
-    undone = await apply_plan(stage.admin, undo, Recorder(journal, ["undo"], None), verdict=verdict)
+    undo, fit = await make_undo(stage.admin, recorded, (), 0)
+    undone = await apply_plan(stage.admin, undo, Recorder(journal, ["undo"], None), fit=fit)
     lost = [
         tp
         for key, offsets in before.items()

@@ -13,7 +13,7 @@ from groupkeeper.cli.groups.statuses import judged
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.limits import GroupLimits, judge
 from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Stood, Wait
-from groupkeeper.live.verdicts import judge_status, partition_statuses
+from groupkeeper.live.statuses import judge_status, partition_statuses
 from groupkeeper.operations.groups import unread_topics
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.rules.limits import Verdict

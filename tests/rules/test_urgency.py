@@ -8,7 +8,7 @@ import pytest
 from tests.rules.cases import FOLDER, ms
 
 from groupkeeper.rules.status import Status
-from groupkeeper.rules.urgency import TITLES, Urgency, UrgencyFacts, because, next_step, order, urgency, verdict
+from groupkeeper.rules.urgency import TITLES, Urgency, UrgencyFacts, because, headline, next_step, order, urgency
 
 _TIMES = {"wait": "wait_ms", "left": "left_ms", "still": "still_ms", "caught-up": "catch_up_ms"}
 _FLAGS = {"old": "is_old", "watched": "is_watched", "never-commits": "never_commits"}
@@ -69,10 +69,10 @@ def test_the_file_is_in_order() -> None:
 
 def test_a_fleet_in_a_sentence() -> None:
     found = Counter({Urgency.EXPIRING: 1, Urgency.LEFT: 2, Urgency.SLIPPING: 3})
-    assert verdict(9, found, 1) == (
+    assert headline(9, found, 1) == (
         "bad", "1 of 9 groups needs attention, and 2 without members are behind; the status of 1 is unknown"
     )  # fmt: skip
-    assert verdict(9, Counter(), 0) == ("good", "no group of 9 is known to need attention")
-    assert verdict(2, Counter(), 2) == ("none", "the status of 2 groups is unknown")
-    assert verdict(2, {Urgency.REST: 2}, 2)[0] == "bad"
-    assert verdict(0, Counter(), 0) == ("none", "there are no consumer groups")
+    assert headline(9, Counter(), 0) == ("good", "no group of 9 is known to need attention")
+    assert headline(2, Counter(), 2) == ("none", "the status of 2 groups is unknown")
+    assert headline(2, {Urgency.REST: 2}, 2)[0] == "bad"
+    assert headline(0, Counter(), 0) == ("none", "there are no consumer groups")

@@ -26,7 +26,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import rules_of
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.report.model import Report
-from groupkeeper.pipeline.report.page import page, verdict
+from groupkeeper.pipeline.report.page import headline, page
 from groupkeeper.pipeline.report.reading import read_report
 from groupkeeper.rules.causes import Cause
 from groupkeeper.rules.status import RANKS, Status
@@ -35,7 +35,7 @@ from groupkeeper.web.api.answers import _group_row
 from groupkeeper.web.pages.cluster import Wish, chosen
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.judged import rows_of
-from groupkeeper.web.pages.verdict import GroupVerdict, causes_of
+from groupkeeper.web.pages.statuses import GroupStatuses, causes_of
 
 BAD = [each for each in Status if RANKS[each] > RANKS[Status.UNKNOWN]]
 BOTH = [case for case in cases() if is_seen(case) and can_be(case)]
@@ -103,7 +103,7 @@ def by_page(found: ClusterSnapshot, name: str) -> tuple[Said, bool]:
     if json_row["urgency"] == Urgency.LEFT:  # a row of a table that opens
         title, why = TITLES[Urgency.LEFT], f"{json_row['reason']}."
     why, step = (unescape(re.sub("<.*?>", "", each)) for each in (why, step))
-    causes = {each.cause for each in causes_of(found, row.group, GroupVerdict.of(row.group, NOW_MS))[:1]}
+    causes = {each.cause for each in causes_of(found, row.group, GroupStatuses.of(row.group, NOW_MS))[:1]}
     knows_more = not causes <= {Cause.NO_MEMBERS} or "has not moved for" in why
     return Said(json_row["group_status"], json_row["urgency"], json_row["reason"], title, why, step), knows_more
 
@@ -171,5 +171,5 @@ def test_lists_have_the_same_order(report: Report) -> None:
 
 def test_the_fleet_is_told_in_the_same_sentence(report: Report) -> None:
     html = fleet_page([polled()], LATER_MS)
-    [text] = re.findall(r'<p class="(verdict .*?)</p>', html)
-    assert text == f'verdict {verdict(report)[0]}">{verdict(report)[1]}'
+    [text] = re.findall(r'<p class="(banner .*?)</p>', html)
+    assert text == f'banner {headline(report)[0]}">{headline(report)[1]}'

@@ -26,10 +26,10 @@ p{margin:0 0 12px}
 .note{font-size:13px;max-width:86ch}
 nav{margin:14px 0 0;display:flex;flex-wrap:wrap;gap:6px 16px;font-size:14px}
 a{color:var(--accent)}
-.verdict{display:flex;gap:14px;align-items:center;margin:18px 0 0;padding:14px 18px;background:var(--card);
+.banner{display:flex;gap:14px;align-items:center;margin:18px 0 0;padding:14px 18px;background:var(--card);
 border:1px solid var(--line);border-left:6px solid var(--ok);border-radius:8px;font-size:18px}
-.verdict.bad{border-left-color:var(--stopped)}
-.verdict.none{border-left-color:var(--unknown)}
+.banner.bad{border-left-color:var(--stopped)}
+.banner.none{border-left-color:var(--unknown)}
 .card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:16px 18px}
 .cards{display:grid;gap:14px}
 .numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(146px,1fr));gap:14px 10px;margin:0}

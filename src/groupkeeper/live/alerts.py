@@ -19,7 +19,7 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.limits import LimitFinding, judge_group, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import AlertRule, Rules, Silence
-from groupkeeper.live.verdicts import judge_status, status_row, urgency_facts
+from groupkeeper.live.statuses import judge_status, status_row, urgency_facts
 from groupkeeper.operations.selection import Names, command_about
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.status import REBALANCES_MS, Status

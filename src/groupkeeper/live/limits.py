@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import judge_status
+from groupkeeper.live.statuses import judge_status
 from groupkeeper.live.waits import longest
 from groupkeeper.operations.lag import LagStatus, sum_by_group
 from groupkeeper.operations.problems import Problem

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
 from groupkeeper.operations.plans.execution import Applied
-from groupkeeper.operations.plans.guard import PlanVerdict
+from groupkeeper.operations.plans.guard import PlanFit
 from groupkeeper.operations.plans.model import Kind, PlanTrouble
 from groupkeeper.operations.plans.recorder import (
     BegunPart,
@@ -109,9 +109,7 @@ async def delete_any_groups(
     return deleted
 
 
-async def delete_compared(
-    admin: Admin, group_ids: Sequence[str], verdict: PlanVerdict, recorder: Recorder | None
-) -> Applied:
+async def delete_compared(admin: Admin, group_ids: Sequence[str], fit: PlanFit, recorder: Recorder | None) -> Applied:
     """Delete groups whose offsets were just compared with a plan, and check that they no longer exist."""
     deleted = await delete_any_groups(admin, group_ids, recorder)
     left = await describe(admin, list(deleted.done)) if deleted.done else Batch()
@@ -119,7 +117,7 @@ async def delete_compared(
     for group_id, group in left.done.items():
         if group.group_state is not GroupState.DEAD:
             failed[group_id] = NotAsCommitted("deleted, but it exists again: another client uses it")
-    done = tuple(group for group in verdict.ready if group.group_id not in failed)
+    done = tuple(group for group in fit.ready if group.group_id not in failed)
     return Applied(done, (), tuple(PlanTrouble(group_id, None, why) for group_id, why in failed.items()))
 
 

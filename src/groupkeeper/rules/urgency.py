@@ -192,7 +192,7 @@ def next_step(facts: UrgencyFacts) -> tuple[str, ...]:
     return ("groups", "describe") if found is Urgency.NONE else ("groups", "why")
 
 
-def verdict(total: int, found: Mapping[Urgency, int], unknown: int) -> tuple[str, str]:
+def headline(total: int, found: Mapping[Urgency, int], unknown: int) -> tuple[str, str]:
     """The overall state of all groups, "good", "bad" or "none" (not known), and a sentence without a full stop.
     `found`: number of groups by urgency; `unknown`: number of groups with an unknown status.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import judge_status, standing
+from groupkeeper.live.statuses import judge_status, standing
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.web.exposition import MetricFamily, Sample, families, label, labels, sample, seconds
 

@@ -18,7 +18,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan
-from groupkeeper.operations.plans.guard import PlanVerdict, judge
+from groupkeeper.operations.plans.guard import PlanFit, fit_of
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, is_same
 from groupkeeper.operations.plans.world import FoundGroup, FoundGroups, Logs
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
@@ -59,13 +59,13 @@ NOW = groups_of({P: commit(5), Q: commit(9)})
 LOGS = logs_of({P: (0, 10)})
 
 
-def said(verdict: PlanVerdict) -> list[str]:
-    return [f"{trouble.topic_partition}: {trouble.failure}" for trouble in verdict.troubles]
+def said(fit: PlanFit) -> list[str]:
+    return [f"{trouble.topic_partition}: {trouble.failure}" for trouble in fit.troubles]
 
 
 def test_what_is_as_it_was_is_ready() -> None:
-    assert judge(PLAN, NOW, LOGS) == PlanVerdict(PLAN.groups, (), ())
-    assert judge(PLAN, NOW._replace(described={}), LOGS).ready == PLAN.groups
+    assert fit_of(PLAN, NOW, LOGS) == PlanFit(PLAN.groups, (), ())
+    assert fit_of(PLAN, NOW._replace(described={}), LOGS).ready == PLAN.groups
 
 
 @pytest.mark.parametrize(
@@ -89,62 +89,62 @@ def test_what_is_as_it_was_is_ready() -> None:
     ],
 )
 def test_what_moved_is_said(groups: FoundGroups, logs: Logs, text: str) -> None:
-    verdict = judge(PLAN, groups, logs)
-    assert verdict.ready == ()
-    assert isinstance(verdict.troubles[0].failure, StalePlan)
-    assert said(verdict)[0].startswith(text)
+    fit = fit_of(PLAN, groups, logs)
+    assert fit.ready == ()
+    assert isinstance(fit.troubles[0].failure, StalePlan)
+    assert said(fit)[0].startswith(text)
 
 
 def test_an_active_group_is_refused_by_its_members() -> None:
-    verdict = judge(PLAN, groups_of({P: commit(5)}, GroupState.STABLE), LOGS)
-    assert isinstance(verdict.troubles[0].failure, GroupIsActive)
-    assert said(verdict) == ["None: the group is active (Stable), held by worker on /10.0.0.1, m-2 on /10.0.0.2"]
+    fit = fit_of(PLAN, groups_of({P: commit(5)}, GroupState.STABLE), LOGS)
+    assert isinstance(fit.troubles[0].failure, GroupIsActive)
+    assert said(fit) == ["None: the group is active (Stable), held by worker on /10.0.0.1, m-2 on /10.0.0.2"]
 
 
 def test_what_cannot_be_looked_at_is_refused() -> None:
     refused = GroupAuthorizationFailed()
-    assert judge(PLAN, NOW._replace(failed={"g": refused}), LOGS).troubles[0].failure is refused
+    assert fit_of(PLAN, NOW._replace(failed={"g": refused}), LOGS).troubles[0].failure is refused
     leaderless = LeaderNotAvailable()
-    assert judge(PLAN, NOW, logs_of({})._replace(failed={P: leaderless})).troubles[0].failure is leaderless
+    assert fit_of(PLAN, NOW, logs_of({})._replace(failed={P: leaderless})).troubles[0].failure is leaderless
     far = TopicPartition("orders", 7)
     plan = plan_of({far: Change(None, commit(0))})
     unknown = logs_of({})._replace(failed={far: leaderless})
-    assert isinstance(judge(plan, NOW, unknown).troubles[0].failure, PartitionsMissing)
+    assert isinstance(fit_of(plan, NOW, unknown).troubles[0].failure, PartitionsMissing)
 
 
 def test_a_deletion_needs_no_log() -> None:
     plan = plan_of({P: Change(commit(5), None)})
     logs = logs_of({})._replace(failed={P: LeaderNotAvailable()})
-    assert judge(plan, NOW, logs) == PlanVerdict(plan.groups, (), ())
-    assert judge(plan, groups_of({}), logs) == PlanVerdict((), (("g", P),), ())
+    assert fit_of(plan, NOW, logs) == PlanFit(plan.groups, (), ())
+    assert fit_of(plan, groups_of({}), logs) == PlanFit((), (("g", P),), ())
 
 
 def test_who_reads_is_unknown_while_a_group_without_members_rebalances() -> None:
     plan = plan_of({P: Change(commit(5), None)})
-    verdict = judge(plan, groups_of({P: commit(5)}, GroupState.PREPARING_REBALANCE), LOGS)
-    assert isinstance(verdict.troubles[0].failure, GroupIsActive)
+    fit = fit_of(plan, groups_of({P: commit(5)}, GroupState.PREPARING_REBALANCE), LOGS)
+    assert isinstance(fit.troubles[0].failure, GroupIsActive)
 
 
 def test_a_sweep_commits_once_more_what_is_in_the_log() -> None:
     kept = plan_of({P: Change(commit(5), commit(5))})
-    assert judge(kept, NOW, LOGS) == PlanVerdict((), (("g", P),), ())
+    assert fit_of(kept, NOW, LOGS) == PlanFit((), (("g", P),), ())
     sweep = kept._replace(kind=Kind.SWEEP)
-    assert judge(sweep, NOW, LOGS) == PlanVerdict(sweep.groups, (), ())
-    assert said(judge(sweep, NOW, logs_of({P: (6, 10)}))) == [
+    assert fit_of(sweep, NOW, LOGS) == PlanFit(sweep.groups, (), ())
+    assert said(fit_of(sweep, NOW, logs_of({P: (6, 10)}))) == [
         "orders-0: the log begins at 6 now, after the planned offset 5"
     ]
 
 
 def test_a_share_group_is_reset_to_where_it_begins_as_records_ahead_of_it_are_done() -> None:
     plan = plan_of({P: Change(commit(5), commit(5))})._replace(kind=Kind.SHARE_RESET)
-    assert judge(plan, NOW, LOGS) == PlanVerdict(plan.groups, (), ())
+    assert fit_of(plan, NOW, LOGS) == PlanFit(plan.groups, (), ())
     moved = plan_of({P: Change(commit(3), commit(5))})._replace(kind=Kind.SHARE_RESET)
-    assert judge(moved, NOW, LOGS) == PlanVerdict((), (("g", P),), ())
+    assert fit_of(moved, NOW, LOGS) == PlanFit((), (("g", P),), ())
 
 
 def test_new_partitions_do_not_matter_to_a_plan_for_some() -> None:
     plan = plan_of(PLAN.groups[0].changes, partitions=None)
-    assert judge(plan, NOW, logs_of({P: (0, 10)}, partitions=3)).troubles == ()
+    assert fit_of(plan, NOW, logs_of({P: (0, 10)}, partitions=3)).troubles == ()
 
 
 @pytest.mark.parametrize(
@@ -178,17 +178,17 @@ def test_a_stale_plan_is_never_ready(
 ) -> None:
     committed = {tp: one for tp, one in now.items() if one is not None}
     logs = logs_of({TopicPartition("orders", n): each for n, each in enumerate(starts_and_ends)}, partitions=4)
-    verdict = judge(plan_of(changes, partitions=4), groups_of(committed), logs)
-    if verdict.troubles:
-        assert verdict.ready == ()
-    for group in verdict.ready:
+    fit = fit_of(plan_of(changes, partitions=4), groups_of(committed), logs)
+    if fit.troubles:
+        assert fit.ready == ()
+    for group in fit.ready:
         assert set(group.changes) <= set(changes)
         for place, change in group.changes.items():
             assert is_same(committed.get(place), change.before)
             if change.after is not None:
                 assert logs.oldest[place] <= change.after.offset <= logs.latest[place]
-    ready = {place for group in verdict.ready for place in group.changes}
-    done = {place for _, place in verdict.already}
+    ready = {place for group in fit.ready for place in group.changes}
+    done = {place for _, place in fit.already}
     assert all(is_same(committed.get(place), changes[place].after) for place in done)
-    if not verdict.troubles:
+    if not fit.troubles:
         assert ready | done == set(changes)

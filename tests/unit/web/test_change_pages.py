@@ -9,7 +9,7 @@ from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetad
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.builder import Made
-from groupkeeper.operations.plans.guard import PlanVerdict
+from groupkeeper.operations.plans.guard import PlanFit
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.access.people import Person
@@ -36,8 +36,8 @@ def entry(*troubles: PlanTrouble, kind: Kind = Kind.RESET, groups: int = 1) -> D
     change = Change(OffsetAndMetadata(40, None, EVIL), OffsetAndMetadata(10), 0, 100, NOW_MS, NOW_MS, EVIL)
     plans = tuple(GroupPlan(EVIL + "." * number, {place: change}) for number in range(groups))
     plan = Plan("id", plans, kind, NOW_MS, ("groupkeeper", EVIL))
-    verdict = PlanVerdict(() if troubles else plans, (), troubles)
-    return DeskEntry(EVIL, EVIL, Made(plan, (), (EVIL,)), verdict, tuple(each.group_id for each in plans))
+    fit = PlanFit(() if troubles else plans, (), troubles)
+    return DeskEntry(EVIL, EVIL, Made(plan, (), (EVIL,)), fit, tuple(each.group_id for each in plans))
 
 
 def test_what_is_offered_for_a_group_without_members() -> None:
@@ -68,7 +68,7 @@ def test_a_clone_says_how_sure_each_partition_is() -> None:
     (group,) = one.plan.groups
     place, change = next(iter(group.changes.items()))
     plan = one.plan._replace(groups=(group._replace(changes={place: change._replace(certainty="bounded")}),))
-    sure = DeskEntry(EVIL, EVIL, Made(plan), one.verdict, (group.group_id,))
+    sure = DeskEntry(EVIL, EVIL, Made(plan), one.fit, (group.group_id,))
     text = Page(plan_page(sure, SOMEBODY, may_change=True)).text
     assert "certainty" in text
     assert "bounded" in text

@@ -217,7 +217,7 @@ def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]])
     return "".join(lines) + "\n"
 
 
-def deletion_verdict(group_id: str, failure: Failure | None) -> str:
+def deletion_text(group_id: str, failure: Failure | None) -> str:
     """The first words of --delete-offsets."""
     if failure is None:
         return f"Request succeeded for deleting offsets from group {group_id}.\n"

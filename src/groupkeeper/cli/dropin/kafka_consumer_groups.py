@@ -41,13 +41,13 @@ def run(arguments: Sequence[str]) -> int:
     if not options.has("validate-regex"):
         return execute(ConsumerGroups, options)
     try:
-        say(regex_verdict(options.text("validate-regex") or ""))
+        say(regex_text(options.text("validate-regex") or ""))
     except OptionProblem as problem:
         return refuse_usage(TABLE, str(problem))
     return 0
 
 
-def regex_verdict(pattern: str) -> str:
+def regex_text(pattern: str) -> str:
     """The output of --validate-regex for a pattern."""
     from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern
 
@@ -155,13 +155,13 @@ class ConsumerGroups(GroupTool):
         say(groups_text.deleted_groups(java.text_order(outcome.done), failed))
 
     async def delete_offsets(self) -> None:
-        """--delete-offsets: a verdict on the whole, then a table of the partitions."""
+        """--delete-offsets: a text on the whole, then a table of the partitions."""
         from groupkeeper.operations.delete import delete_offsets
 
         group_id = self.options.text("group") or ""
         topics = self.options.texts("topic")
         deleted = await delete_offsets(self.admin, group_id, topics, self.recorder)
-        say(groups_text.deletion_verdict(group_id, deleted.failure))
+        say(groups_text.deletion_text(group_id, deleted.failure))
         say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 
     async def reset_offsets(self) -> None:

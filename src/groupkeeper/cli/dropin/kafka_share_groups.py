@@ -103,7 +103,7 @@ class ShareGroups(GroupTool):
         deleting = self.admin.delete_share_group_offsets(group_id, topics)
         failures = (await or_failed(deleting, topics)).failed
         await change.end({}, failures)
-        say(_verdict(next((failures[topic] for topic in topics if topic in failures), None)))
+        say(_deletion_text(next((failures[topic] for topic in topics if topic in failures), None)))
         outcomes = {
             topic: java.lookup_message(failures[topic], "deleteShareGroupOffsets") if topic in failures else None
             for topic in topics
@@ -136,7 +136,7 @@ def _tell_state(group: ShareGroupDescription) -> bool:
     return True
 
 
-def _verdict(failure: Failure | None) -> str:
+def _deletion_text(failure: Failure | None) -> str:
     """The first line of --delete-offsets; "": failures by topic are only in the table."""
     if failure is None or isinstance(failure, errors.TopicAuthorizationFailed | errors.UnknownTopicOrPartition):
         return ""

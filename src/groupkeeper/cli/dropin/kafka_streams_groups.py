@@ -126,7 +126,7 @@ class StreamsGroups(GroupTool):
             say(streams_groups_text.deleted_topics([each for each in deleted if each in topics], undeleted))
 
     async def delete_offsets(self) -> None:
-        """--delete-offsets: a verdict on the whole, then a table of the partitions."""
+        """--delete-offsets: a text on the whole, then a table of the partitions."""
         from groupkeeper.operations.delete import delete_offsets
 
         group_id = self.options.text("group") or ""
@@ -134,7 +134,7 @@ class StreamsGroups(GroupTool):
         if self.options.has("all-input-topics"):
             arguments = [f"{topic}:{partition}" for topic, partition in await self.reset.input_offsets(group_id)]
         deleted = await delete_offsets(self.admin, group_id, arguments, self.recorder)
-        say(groups_text.deletion_verdict(group_id, deleted.failure))
+        say(groups_text.deletion_text(group_id, deleted.failure))
         say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 
     async def describe(self) -> int:

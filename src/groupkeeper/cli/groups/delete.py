@@ -48,16 +48,16 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     problems, _ = await note_absent(session, made, suggests=False)
     if not problems:
         problems = [trouble_problem(trouble, Attempt.DELETE_OFFSETS) for trouble in made.troubles]
-    verdict = await check(session.admin, made.plan)
-    applied = Applied(verdict.ready, verdict.already, verdict.troubles)
+    fit = await check(session.admin, made.plan)
+    applied = Applied(fit.ready, fit.already, fit.troubles)
     await check_confirmed(session, len(made.plan.groups))
-    remarks = consequences(verdict.ready)
-    if options.execute and verdict.ready:
+    remarks = consequences(fit.ready)
+    if options.execute and fit.ready:
         recorder = own_recorder(options, remarks)
-        applied = await apply_plan(session.admin, made.plan, recorder, verdict=verdict)
+        applied = await apply_plan(session.admin, made.plan, recorder, fit=fit)
         if recorder is not None and recorder.id and applied.done:
             remarks.append(way_back(recorder, options))
-    elif verdict.ready:
+    elif fit.ready:
         remarks.append(not_yet(1))
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
         remarks.append("while a group has members, only offsets of topics that no member reads can be deleted")

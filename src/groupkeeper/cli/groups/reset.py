@@ -64,30 +64,30 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     made, problems = await _made(session, selection.group_ids, remarks)
     plan = made.plan
-    verdict = await check(session.admin, plan, creates=options.create)
-    applied = Applied(verdict.ready, verdict.already, verdict.troubles)
-    meaning = consequences(verdict.ready)
+    fit = await check(session.admin, plan, creates=options.create)
+    applied = Applied(fit.ready, fit.already, fit.troubles)
+    meaning = consequences(fit.ready)
     remarks += meaning
 
     def show() -> None:
         rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
         show_first(session, NEW_OFFSETS, rows, meaning)
 
-    if await check_confirmed(session, len(verdict.ready), are_named=group_arguments.are_typed(options), show=show):
-        verdict = await check(session.admin, plan, creates=options.create)
-        applied = Applied(verdict.ready, verdict.already, verdict.troubles)
-    if options.execute and verdict.ready:
+    if await check_confirmed(session, len(fit.ready), are_named=group_arguments.are_typed(options), show=show):
+        fit = await check(session.admin, plan, creates=options.create)
+        applied = Applied(fit.ready, fit.already, fit.troubles)
+    if options.execute and fit.ready:
 
         def tell(done: int) -> None:
-            session.progress.count("resetting groups", done, len(verdict.ready))
+            session.progress.count("resetting groups", done, len(fit.ready))
 
         recorder = own_recorder(options, remarks)
-        applied = await apply_plan(session.admin, plan, recorder, verdict=verdict, skips_refused=True, tell=tell)
+        applied = await apply_plan(session.admin, plan, recorder, fit=fit, skips_refused=True, tell=tell)
         if recorder is not None and recorder.id and applied.done:
             remarks.append(way_back(recorder, options))
-    elif verdict.ready:
-        remarks.append(not_yet(len(verdict.ready), are_named=group_arguments.are_typed(options)))
-    elif verdict.already:
+    elif fit.ready:
+        remarks.append(not_yet(len(fit.ready), are_named=group_arguments.are_typed(options)))
+    elif fit.already:
         remarks.append("there is nothing to do: these offsets are committed already")
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
         remarks.append(

@@ -57,7 +57,7 @@ async def statuses_of(session: ClusterSession) -> Statuses:
 
 def judged(snapshot: ClusterSnapshot) -> Statuses:
     """The statuses of a poll's groups."""
-    from groupkeeper.live.verdicts import status_row
+    from groupkeeper.live.statuses import status_row
 
     at_ms = snapshot.at_ms
     return Statuses({key: status_row(group, at_ms, is_first_look=True) for key, group in snapshot.groups.items()})

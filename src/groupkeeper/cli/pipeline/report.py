@@ -146,7 +146,7 @@ def summary_text(report: Report, *, is_coloured: bool = False, limit: int | None
     """The report in short; colours are all that a terminal gets beside text. `limit`: names are cut to that width."""
     from groupkeeper.pipeline.report import page
 
-    tone, sentence = page.verdict(report)
+    tone, sentence = page.headline(report)
     lines = []
     if report.since is not None and report.until is not None:
         lines.append(f"{words.moment(report.since)} to {words.moment(report.until)} UTC")

@@ -56,22 +56,22 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options, plan = session.options, session.options.plan
     if plan.kind in SHARE_KINDS:
         session = session._replace(admin=ShareAdmin(session.admin))
-    verdict = await outcome.compared_now(session, plan)
+    fit = await outcome.compared_now(session, plan)
     if options.confirm is not None or not can_ask():
-        count = outcome.left_to_change(plan, verdict)
+        count = outcome.left_to_change(plan, fit)
         await check_confirmed(session, count, of=len(plan.groups))  # before it waits for members
     if options.wait is not None:
-        verdict = await outcome.compared(session, plan)
-    would_be = outcome.foreseen(options, verdict)
+        fit = await outcome.compared(session, plan)
+    would_be = outcome.foreseen(options, fit)
     remarks = consequences(would_be.done, is_share=plan.kind in SHARE_KINDS)
     if would_be.done:
         rows = outcome.rows_of(plan, would_be, is_done=False)
         count = len(would_be.done)
         show = partial(show_first, session, OUTCOMES, rows, remarks)
         if await check_confirmed(session, count, of=len(plan.groups), show=show):
-            verdict = await outcome.compared(session, plan)
+            fit = await outcome.compared(session, plan)
     yield Page(remarks=remarks)
-    async for page in outcome.apply_pages(session, plan, verdict):
+    async for page in outcome.apply_pages(session, plan, fit):
         yield page
 
 

@@ -162,7 +162,7 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
     is_share = is_of_share_groups(_opened(options), recorded)
     if is_share:
         session = session._replace(admin=ShareAdmin(session.admin))
-    plan, verdict = await make_undo(
+    plan, fit = await make_undo(
         session.admin,
         recorded,
         without_secrets(words_of(options)),
@@ -171,8 +171,8 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
         if_out_of_range=Otherwise(options.if_out_of_range),
     )
     if options.wait is not None:
-        verdict = await compared(session, plan)
-    would_be = foreseen(options, verdict)
+        fit = await compared(session, plan)
+    would_be = foreseen(options, fit)
     count = len(would_be.done)
     remarks = [*_told_of(recorded, is_share=is_share), *consequences(would_be.done, is_share=is_share)]
     await check_confirmed(session, count, of=len(plan.groups), are_named=can_ask())
@@ -182,10 +182,10 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
         await ask(session, count)
         options.execute = True
         await check_context(session)
-        verdict = await compared(session, plan)
+        fit = await compared(session, plan)
     if is_decided or not can_ask() or options.output == "json":
         yield Page(remarks=remarks)
-    async for page in apply_pages(session, plan, verdict):
+    async for page in apply_pages(session, plan, fit):
         yield page
 
 

@@ -21,7 +21,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.consequences import trouble_problem
 from groupkeeper.operations.plans.execution import Applied, apply_plan, wait_until_inactive
-from groupkeeper.operations.plans.guard import PlanVerdict, check
+from groupkeeper.operations.plans.guard import PlanFit, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recorder import UNANSWERED, Recorder
@@ -62,14 +62,14 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
     )
 
 
-async def compared(session: ClusterSession, plan: Plan) -> PlanVerdict:
+async def compared(session: ClusterSession, plan: Plan) -> PlanFit:
     """Compares a plan with the cluster, after waiting for groups to become empty if --wait is given."""
     if session.options.wait is not None:
         await wait_until_inactive(session.admin, plan, session.options.wait, _WaitingLine(session).tell)
     return await compared_now(session, plan)
 
 
-async def compared_now(session: ClusterSession, plan: Plan) -> PlanVerdict:
+async def compared_now(session: ClusterSession, plan: Plan) -> PlanFit:
     """Compares a plan with the cluster now, without waiting for members to leave."""
     options = session.options
     session.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
@@ -77,15 +77,15 @@ async def compared_now(session: ClusterSession, plan: Plan) -> PlanVerdict:
     return await check(session.admin, plan, creates=getattr(options, "create", True), takes_any=is_exact)
 
 
-def foreseen(options: Namespace, verdict: PlanVerdict) -> Applied:
+def foreseen(options: Namespace, fit: PlanFit) -> Applied:
     """The changes that would be applied: none if a group doesn't fit, unless --skip-refused leaves such groups out."""
-    ready = () if verdict.troubles and not options.skip_refused else verdict.ready
-    return Applied(ready, verdict.already, verdict.troubles)
+    ready = () if fit.troubles and not options.skip_refused else fit.ready
+    return Applied(ready, fit.already, fit.troubles)
 
 
-def left_to_change(plan: Plan, verdict: PlanVerdict) -> int:
+def left_to_change(plan: Plan, fit: PlanFit) -> int:
     """The number of groups that are not as planned, including those that the plan doesn't fit now."""
-    already = set(verdict.already)
+    already = set(fit.already)
     return sum(any((group.group_id, tp) not in already for tp in group.changes) for group in plan.groups)
 
 
@@ -97,21 +97,21 @@ def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
     return [*rows, *already_rows(plan.groups, applied.already)]
 
 
-async def apply_pages(session: ClusterSession, plan: Plan, verdict: PlanVerdict) -> AsyncIterator[Page]:
+async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit) -> AsyncIterator[Page]:
     """Apply a plan with --execute, and report applied and other changes; without it, those that would be applied."""
     options = session.options
-    applied = foreseen(options, verdict)
+    applied = foreseen(options, fit)
     if options.execute:
         recorder = _recorder(options)
         if recorder is not None:
             options.interrupted = ": some of the change may be made; 'groupkeeper history' shows the change"
 
         def tell(done: int) -> None:
-            session.progress.count("applying to groups", done, len(verdict.ready))
+            session.progress.count("applying to groups", done, len(fit.ready))
 
         try:
             applied = await apply_plan(
-                session.admin, plan, recorder, verdict=verdict, skips_refused=options.skip_refused, tell=tell
+                session.admin, plan, recorder, fit=fit, skips_refused=options.skip_refused, tell=tell
             )
         except JournalUnwritable as problem:
             raise NotJournalled(

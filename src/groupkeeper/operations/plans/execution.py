@@ -9,7 +9,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
-from groupkeeper.operations.plans.guard import PlanVerdict, check, refuse_other_cluster
+from groupkeeper.operations.plans.guard import PlanFit, check, refuse_other_cluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import Outcome, Recorder, commit
 from groupkeeper.operations.plans.reset import INACTIVE
@@ -35,25 +35,25 @@ async def apply_plan(
     plan: Plan,
     recorder: Recorder | None,
     *,
-    verdict: PlanVerdict | None = None,
+    fit: PlanFit | None = None,
     skips_refused: bool = False,
     tell: Callable[[int], None] | None = None,
 ) -> Applied:
     """Applies the changes that still fit. Unless `skips_refused`, nothing at all is applied if one doesn't.
 
-    `verdict`: how the plan fits, if just checked; None: it is checked here. A plan that was interrupted may be
+    `fit`: how the plan fits, if just checked; None: it is checked here. A plan that was interrupted may be
     applied again: changes that are already made are left out. `tell`: as in `recorder.commit`.
 
     Raises WrongCluster, JournalUnwritable (nothing is changed then), and the failure of the whole cluster.
     """
-    if verdict is None:
-        verdict = await check(admin, plan)
-    if plan.settles and recorder is not None and not verdict.ready and not verdict.troubles:
+    if fit is None:
+        fit = await check(admin, plan)
+    if plan.settles and recorder is not None and not fit.ready and not fit.troubles:
         await asyncio.to_thread(recorder.settle, plan, admin.principal)
-    if not verdict.ready or (verdict.troubles and not skips_refused):
-        return Applied((), verdict.already, verdict.troubles)
-    done, troubles = await carry_out(admin, plan._replace(groups=verdict.ready), recorder, tell=tell)
-    return Applied(done, verdict.already, (*verdict.troubles, *troubles))
+    if not fit.ready or (fit.troubles and not skips_refused):
+        return Applied((), fit.already, fit.troubles)
+    done, troubles = await carry_out(admin, plan._replace(groups=fit.ready), recorder, tell=tell)
+    return Applied(done, fit.already, (*fit.troubles, *troubles))
 
 
 async def carry_out(

@@ -16,7 +16,7 @@ from groupkeeper.protocol.errors import GroupIdNotFound
 HOW_TO_CREATE = "--create makes it"
 
 
-class PlanVerdict(NamedTuple):
+class PlanFit(NamedTuple):
     """How a plan fits. `ready`: changes to make, of groups without trouble. `already`: partitions as planned."""
 
     ready: tuple[GroupPlan, ...]
@@ -24,13 +24,13 @@ class PlanVerdict(NamedTuple):
     troubles: tuple[PlanTrouble, ...]
 
 
-async def check(admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
-    """Checks which changes can be applied now. `creates`, `takes_any`: as in `judge`. Raises WrongCluster."""
+async def check(admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False) -> PlanFit:
+    """Checks which changes can be applied now. `creates`, `takes_any`: as in `fit_of`. Raises WrongCluster."""
     await refuse_other_cluster(admin, plan)
     groups = await look_at_groups(admin, [group.group_id for group in plan.groups])
     partitions = dict.fromkeys(tp for group in plan.groups for tp in group.changes)
     logs = await look_at_logs(admin, partitions)
-    return judge(plan, groups, logs, creates=creates, takes_any=takes_any)
+    return fit_of(plan, groups, logs, creates=creates, takes_any=takes_any)
 
 
 async def refuse_other_cluster(admin: Admin, plan: Plan) -> None:
@@ -40,7 +40,7 @@ async def refuse_other_cluster(admin: Admin, plan: Plan) -> None:
         raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, but this cluster is {cluster_id}")
 
 
-def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
+def fit_of(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> PlanFit:
     """As `check`, from known facts. Pure.
 
     `creates`: whether missing groups may be created. `takes_any`: whether offsets outside of the log may be
@@ -51,7 +51,7 @@ def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, 
     already: list[tuple[str, TopicPartition]] = []
     troubles: list[PlanTrouble] = []
     for group in plan.groups:
-        found = _judge_group(plan, group, groups, None if takes_any else logs, stale_topics)
+        found = _group_troubles(plan, group, groups, None if takes_any else logs, stale_topics)
         if not found and not creates and group.offsets and groups.state(group.group_id) is GroupState.DEAD:
             found = [PlanTrouble(group.group_id, None, GroupIdNotFound(f"there is no such group: {HOW_TO_CREATE}"))]
         troubles += found
@@ -66,10 +66,10 @@ def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, 
         already += ((group.group_id, tp) for tp in group.changes if tp not in left)
         if left:
             ready.append(group._replace(changes=left))
-    return PlanVerdict(tuple(ready), tuple(already), tuple(troubles))
+    return PlanFit(tuple(ready), tuple(already), tuple(troubles))
 
 
-def _judge_group(
+def _group_troubles(
     plan: Plan, group: GroupPlan, groups: FoundGroups, logs: Logs | None, stale_topics: dict[str, str]
 ) -> list[PlanTrouble]:
     """The troubles that keep a group's changes from being applied. `logs` None: any offset is accepted."""

@@ -7,7 +7,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.builder import Otherwise
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
-from groupkeeper.operations.plans.guard import PlanVerdict, judge, refuse_other_cluster
+from groupkeeper.operations.plans.guard import PlanFit, fit_of, refuse_other_cluster
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
 from groupkeeper.operations.plans.world import look_at_groups, look_at_logs
@@ -32,7 +32,7 @@ async def make_undo(
     *,
     undo: ChangeSummary | None = None,
     if_out_of_range: Otherwise = Otherwise.FAIL,
-) -> tuple[Plan, PlanVerdict]:
+) -> tuple[Plan, PlanFit]:
     """The plan that restores the offsets before a change, and deletes those that didn't exist; and how it fits now.
 
     Its `before` is the change's `after`, so that it is stale if the group has committed since. Partitions that the
@@ -66,11 +66,11 @@ async def make_undo(
     head = recorded.head
     plan = Plan(head.cluster_id, tuple(plans), Kind.UNDO, made_ms, command, {}, head.id, settles=settles)
     await refuse_other_cluster(admin, plan)
-    verdict = judge(plan, groups, logs, takes_any=if_out_of_range is Otherwise.EXACT)
-    if undo is not None and not verdict.ready and {each.group_id for each in verdict.troubles} <= {*undo.names}:
+    fit = fit_of(plan, groups, logs, takes_any=if_out_of_range is Otherwise.EXACT)
+    if undo is not None and not fit.ready and {each.group_id for each in fit.troubles} <= {*undo.names}:
         who, when = maker_of(undo.head), utc_text(undo.head.time_ms)
         raise AlreadyUndone(f"{head.id} was undone already by {who} at {when} ({undo.head.id})")
-    return plan, verdict
+    return plan, fit
 
 
 def _fitted(change: Change, policy: Otherwise) -> Change | None:

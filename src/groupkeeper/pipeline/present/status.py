@@ -37,7 +37,7 @@ _PARTITION_FACTS = pa.schema([
     *((name, pa.int64()) for name in ("lag_ms", "rewind_us", "measured_us")), ("problem", pa.string()),
     ("commit_gaps", pa.list_(pa.int64())), ("move_gaps", pa.list_(pa.int64())),
 ])  # fmt: skip
-_VERDICT_COLUMNS = ("status", "since_time", "rule")
+_STATUS_COLUMNS = ("status", "since_time", "rule")
 _OF_GROUP = (*STATUS.key, "status", "since_time", "lag", "rule", "lag_ms")
 
 
@@ -95,9 +95,9 @@ class _Group:
             why = row.problem if facts.lag is None else f"{why}: {row.problem}"
         age_ms = rules.status_age_ms(facts, found)
         since_us = None if age_ms is None or row.measured_us is None else row.measured_us - age_ms * 1000
-        verdict = found, row.rewind_us if found is Status.REWOUND else since_us, why
-        self._add(row, *verdict, is_committed=facts.committed_offset is not None)
-        return verdict
+        status = found, row.rewind_us if found is Status.REWOUND else since_us, why
+        self._add(row, *status, is_committed=facts.committed_offset is not None)
+        return status
 
     def _add(self, row: _JudgedPartition, found: Status, since_us: int | None, why: str, *, is_committed: bool) -> None:
         rank = -1 if found is Status.ABANDONED and self.members else rules.RANKS[found]
@@ -282,9 +282,9 @@ def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.Record
     values = {name: rel.values(batch[name]) for name in _PARTITION_FACTS.names}
     facts = zip(*(values.pop(name) for name in _FACTS), strict=True)
     rows = map(_JudgedPartition._make, zip(facts, *values.values(), strict=True))
-    verdicts = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
-    told: Columns = dict(zip(_VERDICT_COLUMNS, zip(*verdicts, strict=True), strict=False))
-    kept = {name: batch[name] for name in STATUS.names if name not in _VERDICT_COLUMNS}
+    statuses = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
+    told: Columns = dict(zip(_STATUS_COLUMNS, zip(*statuses, strict=True), strict=False))
+    kept = {name: batch[name] for name in STATUS.names if name not in _STATUS_COLUMNS}
     return _batch({**kept, **told}).filter(batch["committed_offset"].is_valid())
 
 

@@ -29,10 +29,10 @@ TITLES: Mapping[str, tuple[str, str]] = {
 """The lists by the kind of their findings, the most urgent first: a title and a class."""
 
 
-def verdict(report: Report) -> tuple[str, str]:
+def headline(report: Report) -> tuple[str, str]:
     """The overall state: good, bad or none (unknown), and a sentence about it."""
     unknown = sum(each.status == Status.UNKNOWN for each in report.groups)
-    tone, text = urgency.verdict(len(report.groups), Counter(each.urgency for each in report.groups), unknown)
+    tone, text = urgency.headline(len(report.groups), Counter(each.urgency for each in report.groups), unknown)
     return tone, f"{capitalized(text)}."
 
 

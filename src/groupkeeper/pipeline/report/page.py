@@ -24,14 +24,14 @@ from groupkeeper.html.markup import (
 )
 from groupkeeper.html.plots import Activity, LagLine
 from groupkeeper.pipeline.report import front
-from groupkeeper.pipeline.report.front import unmeasured, verdict
+from groupkeeper.pipeline.report.front import headline, unmeasured
 from groupkeeper.pipeline.report.model import STALE_REASONS, STATUSES, Cluster, Group, Report, Stale
 from groupkeeper.pipeline.report.moves import Move, made_by, moves_of, sums
 from groupkeeper.pipeline.report.sections import anchor, last_commit, sections
 from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 
-__all__ = ["page", "unmeasured", "verdict"]
+__all__ = ["headline", "page", "unmeasured"]
 
 _MOST_ROWS = 500
 _MOST_EVENTS = 300
@@ -100,7 +100,7 @@ def page(report: Report) -> str:
 
 
 def _header(report: Report) -> str:
-    tone, text = verdict(report)
+    tone, text = headline(report)
     if report.since is None or report.until is None:
         when = "Nothing was measured, and nothing happened."
     else:
@@ -111,8 +111,8 @@ def _header(report: Report) -> str:
     if report.refresh is not None:
         when += f" All numbers are of refresh {report.refresh.number:,}"
         when += "." if report.refresh.time is None else f", published {words.moment(report.refresh.time)}."
-    away = "".join(f'<p class="verdict none">{sentence(each)}</p>' for each in unmeasured(report))
-    return f'<p class="soft">{when}</p><p class="verdict {tone}">{text}</p>{away}'
+    away = "".join(f'<p class="banner none">{sentence(each)}</p>' for each in unmeasured(report))
+    return f'<p class="soft">{when}</p><p class="banner {tone}">{text}</p>{away}'
 
 
 def _missing(report: Report) -> str:
@@ -120,7 +120,7 @@ def _missing(report: Report) -> str:
         return ""
     names = ", ".join(report.missing)
     return (
-        f'<p class="verdict none">Missing in the directory: {names}. The report leaves out what these tables would '
+        f'<p class="banner none">Missing in the directory: {names}. The report leaves out what these tables would '
         "show; groupkeeper pipeline snapshot writes all tables.</p>"
     )
 

@@ -19,7 +19,7 @@ from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
 from groupkeeper.pipeline.report.model import STATUSES, Cluster, Finding, Group, Report, Rewind, Stale, Unmeasured
 from groupkeeper.pipeline.report.opened import Opened
-from groupkeeper.pipeline.report.shares import Share, read_shares, sums, verdict
+from groupkeeper.pipeline.report.shares import Share, read_shares, status_row, sums
 from groupkeeper.pipeline.storage.stored import steady
 from groupkeeper.pipeline.tables import (
     COMMITS,
@@ -177,22 +177,22 @@ class _Reader:
         summed = rates.group_by(["cluster", "group_id"]).aggregate([("completed_rebalances", "sum")]).to_pylist()
         rebalances = {(row["cluster"], row["group_id"]): row["completed_rebalances_sum"] for row in summed}
         judged = self._opened.table(STATUS, wanted=pc.field("topic").is_null()).to_pylist()
-        verdicts = {(row["cluster"], row["group_id"]): row for row in judged}
-        storms = {key for key, row in verdicts.items() if row["status"] == Status.UNSTABLE}
-        verdicts |= {key: verdict(own) for key, own in shares.items() if key not in storms}
+        statuses = {(row["cluster"], row["group_id"]): row for row in judged}
+        storms = {key for key, row in statuses.items() if row["status"] == Status.UNSTABLE}
+        statuses |= {key: status_row(own) for key, own in shares.items() if key not in storms}
         lags = {**lags, **{key: sums(own) for key, own in shares.items()}}
         known = {(row["cluster"], row["group_id"]): row for row in self._opened.table(GROUPS).to_pylist()}
         assigned = self._assigned()
         found = []
-        for key in dict.fromkeys([*known, *verdicts, *lags]):
-            group, judgement, lag = known.get(key, {}), verdicts.get(key, {}), lags.get(key, {})
+        for key in dict.fromkeys([*known, *statuses, *lags]):
+            group, row, lag = known.get(key, {}), statuses.get(key, {}), lags.get(key, {})
             partitions = max(group.get("partitions") or 0, lag.get("cluster_count") or 0)
-            status, rule = _verdict(judgement, group, partitions, assigned[key])
+            status, rule = _status_and_rule(row, group, partitions, assigned[key])
             found.append(
                 Group(
                     key[0] or "", key[1] or "", group.get("group_type") or "", group.get("group_state") or "",
                     group.get("members") or 0, partitions, status if status in STATUSES else Status.UNKNOWN,
-                    rule, judgement.get("since_time"),
+                    rule, row.get("since_time"),
                     lag.get("lag_sum"), lag.get("lag_ms_max"), partitions - (lag.get("lag_count") or 0),
                     group.get("last_commit_time"), rebalances.get(key) or 0,
                     measured.get(key[0]) if key in lags else None,
@@ -251,7 +251,9 @@ def _since(window: Window) -> Any:
     )
 
 
-def _verdict(row: Mapping[str, Any], group: Mapping[str, Any], partitions: int, assigned: int) -> tuple[str, str]:
+def _status_and_rule(
+    row: Mapping[str, Any], group: Mapping[str, Any], partitions: int, assigned: int
+) -> tuple[str, str]:
     """Status and rule of a group, from its rows in tables.STATUS and tables.GROUPS; {}: it has none. `assigned`: how
     many partitions its members are assigned.
     """

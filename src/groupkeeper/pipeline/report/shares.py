@@ -35,7 +35,7 @@ def sums(share: Share) -> dict[str, Any]:
     return {"lag_sum": sum(known) if known else None, "lag_count": len(known), "cluster_count": len(share)}
 
 
-def verdict(share: Share) -> dict[str, Any]:
+def status_row(share: Share) -> dict[str, Any]:
     """`status` and `rule` as in tables.STATUS."""
     if all(row["lag"] == 0 for row in share):
         return {"status": Status.OK, "rule": "nothing to read"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.verdicts import partition_statuses, status_row
+from groupkeeper.live.statuses import partition_statuses, status_row
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.plans.changes import ChangeSummary
@@ -227,7 +227,7 @@ def _plan_head(entry: DeskEntry) -> dict[str, Any]:
         "can_be_applied": entry.can_be_applied,
         "groups": len(entry.group_ids),
         "names": list(entry.group_ids[:_MOST_NAMES]),
-        "verdict": outcome_of(entry, problems_of(entry))[1],
+        "outcome": outcome_of(entry, problems_of(entry))[1],
         "change_id": entry.change_id or None,
         "applied_by": entry.applied_by or None,
     }

@@ -334,7 +334,7 @@ class PlanHead(Document):
     groups: int
     names: list[str]
     """The first 20 groups."""
-    verdict: str
+    outcome: str
     """The state of the plan, in a sentence."""
     change_id: str | None
     """The id of the change in the journal, once the plan was applied: to undo it."""

@@ -22,7 +22,7 @@ from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.execution import Applied, apply_plan
-from groupkeeper.operations.plans.guard import PlanVerdict, check
+from groupkeeper.operations.plans.guard import PlanFit, check
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import Recorder
@@ -73,14 +73,12 @@ class DeskStage(StrEnum):
 class DeskEntry:
     """A plan on the desk."""
 
-    def __init__(
-        self, cluster: str, made_by: str, made: Made, verdict: PlanVerdict, group_ids: tuple[str, ...]
-    ) -> None:
+    def __init__(self, cluster: str, made_by: str, made: Made, fit: PlanFit, group_ids: tuple[str, ...]) -> None:
         self.id = secrets.token_urlsafe(9)
         self.cluster = cluster
         self.made_by = made_by
         self.made = made
-        self.verdict = verdict
+        self.fit = fit
         """How the plan fitted when it was last compared with the cluster."""
         self.compared_ms = _now_ms()
         self.group_ids = group_ids
@@ -101,7 +99,7 @@ class DeskEntry:
     @property
     def troubles(self) -> tuple[PlanTrouble, ...]:
         """The reasons why the plan, which is applied as a whole, does not fit now."""
-        return self.verdict.troubles
+        return self.fit.troubles
 
     @property
     def is_deletion_of_group(self) -> bool:
@@ -110,7 +108,7 @@ class DeskEntry:
     @property
     def can_be_applied(self) -> bool:
         """Whether the plan has changes to make, and all of it fits."""
-        has_work = bool(self.verdict.ready) or self.is_deletion_of_group or self.plan.settles
+        has_work = bool(self.fit.ready) or self.is_deletion_of_group or self.plan.settles
         return self.stage is DeskStage.PLANNED and has_work and not self.troubles and not self.made.is_refused
 
 
@@ -165,8 +163,8 @@ class Desk:
         async def work(admin: Admin) -> DeskEntry:
             used = ShareAdmin(admin) if change.is_of_share_group else admin
             made = await _made(used, change)
-            verdict = await _compared(used, made.plan, (change.group_id,))
-            entry = DeskEntry(cluster, person.name, made, verdict, (change.group_id,))
+            fit = await _compared(used, made.plan, (change.group_id,))
+            entry = DeskEntry(cluster, person.name, made, fit, (change.group_id,))
             entry.is_of_share_groups = change.is_of_share_group
             return entry
 
@@ -174,8 +172,8 @@ class Desk:
             assert change.target is not None
             made = await self._cloned(admin, cluster, change, change.target)
             group_ids = (change.target.group_id,)
-            verdict = await _compared(admin, made.plan, group_ids)
-            return DeskEntry(change.target.cluster, person.name, made, verdict, group_ids)
+            fit = await _compared(admin, made.plan, group_ids)
+            return DeskEntry(change.target.cluster, person.name, made, fit, group_ids)
 
         if change.target is not None:
             return self._put(await self._with(change.target.cluster, clone))
@@ -201,8 +199,8 @@ class Desk:
             concerned = tuple(group.group_id for group in made.plan.groups)
             words = sweep_command(way_to(cluster, self.ways), swept.options, concerned)
             made = made._replace(plan=made.plan._replace(command=words))
-            verdict = await _compared(admin, made.plan, concerned)
-            return DeskEntry(cluster, person.name, made, verdict, concerned)
+            fit = await _compared(admin, made.plan, concerned)
+            return DeskEntry(cluster, person.name, made, fit, concerned)
 
         return self._put(await self._with(cluster, work))
 
@@ -218,9 +216,9 @@ class Desk:
 
         async def work(admin: Admin) -> DeskEntry:
             used = ShareAdmin(admin) if is_share else admin
-            plan, verdict = await make_undo(used, recorded, words, _now_ms(), undo=undone)
+            plan, fit = await make_undo(used, recorded, words, _now_ms(), undo=undone)
             timed, remarks = await with_times(admin, plan)
-            entry = DeskEntry(cluster, person.name, Made(timed, (), tuple(remarks)), verdict, tuple(recorded.groups))
+            entry = DeskEntry(cluster, person.name, Made(timed, (), tuple(remarks)), fit, tuple(recorded.groups))
             entry.is_of_share_groups = is_share
             return entry
 
@@ -229,13 +227,13 @@ class Desk:
     async def compare(self, entry: DeskEntry) -> None:
         """Compares a plan with the cluster again. Raises NotDone."""
 
-        async def work(admin: Admin) -> PlanVerdict:
+        async def work(admin: Admin) -> PlanFit:
             used = ShareAdmin(admin) if entry.is_of_share_groups else admin
             return await _compared(used, entry.plan, entry.group_ids)
 
-        verdict = await self._with(entry.cluster, work)
+        fit = await self._with(entry.cluster, work)
         if entry.stage is DeskStage.PLANNED:
-            entry.verdict, entry.compared_ms = verdict, _now_ms()
+            entry.fit, entry.compared_ms = fit, _now_ms()
 
     async def apply(self, entry: DeskEntry, person: Person) -> None:
         """Compares a plan, and applies it if all of it fits; at most once, however often it is requested. Raises
@@ -248,12 +246,12 @@ class Desk:
 
         async def work(admin: Admin) -> Applied | None:
             used = ShareAdmin(admin) if entry.is_of_share_groups else admin
-            entry.verdict, entry.compared_ms = await _compared(used, entry.plan, entry.group_ids), _now_ms()
-            if entry.verdict.troubles:
+            entry.fit, entry.compared_ms = await _compared(used, entry.plan, entry.group_ids), _now_ms()
+            if entry.fit.troubles:
                 return None
             if entry.is_deletion_of_group:
-                return await delete_compared(used, entry.group_ids, entry.verdict, recorder)
-            return await apply_plan(used, entry.plan, recorder, verdict=entry.verdict)
+                return await delete_compared(used, entry.group_ids, entry.fit, recorder)
+            return await apply_plan(used, entry.plan, recorder, fit=entry.fit)
 
         try:
             async with self._applying[entry.cluster]:
@@ -321,13 +319,13 @@ async def _made(admin: Admin, change: ChangeRequest) -> Made:
     return made._replace(plan=made.plan._replace(kind=Kind.DELETE_GROUPS))
 
 
-async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> PlanVerdict:
+async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> PlanFit:
     if plan.kind is not Kind.DELETE_GROUPS:
         return await check(admin, plan, creates=plan.kind in (Kind.UNDO, Kind.CLONE))
-    verdict = await check(admin, plan)
+    fit = await check(admin, plan)
     found = await look_at_deletion(admin, group_ids)
-    stale = tuple(each for each in verdict.troubles if each.topic_partition is not None)
-    return verdict._replace(troubles=(*(PlanTrouble(key, None, why) for key, why in found.failed.items()), *stale))
+    stale = tuple(each for each in fit.troubles if each.topic_partition is not None)
+    return fit._replace(troubles=(*(PlanTrouble(key, None, why) for key, why in found.failed.items()), *stale))
 
 
 def _now_ms() -> int:

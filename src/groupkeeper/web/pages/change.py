@@ -52,7 +52,7 @@ def change_page(
 
 def _why(why_not: str, viewer: Viewer) -> str:
     login = ' <a href="/login">Log in</a>' if viewer.can_log_in else ""
-    return f'<p class="verdict none">{markup.sentence(why_not)}{login}</p>'
+    return f'<p class="banner none">{markup.sentence(why_not)}{login}</p>'
 
 
 def _commands(group: GroupView, way: Way) -> str:
@@ -101,7 +101,7 @@ def _activity(group: GroupView) -> str:
     if group.group_state in (None, *INACTIVE):
         return ""
     return (
-        f'<p class="verdict none">{markup.sentence(f"The group is active ({group.group_state}){_held_by(group)}. ")}'
+        f'<p class="banner none">{markup.sentence(f"The group is active ({group.group_state}){_held_by(group)}. ")}'
         "A plan can be made now, and applied when it has no members.</p>"
     )
 

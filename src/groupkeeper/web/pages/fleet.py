@@ -10,7 +10,7 @@ from groupkeeper.html import markup, plots
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
-from groupkeeper.rules.urgency import verdict
+from groupkeeper.rules.urgency import headline
 from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.pages import parts, scope
@@ -35,7 +35,7 @@ def fleet_page(
         "Consumer groups",
         parts.live(
             "fleet",
-            f"{note}{_verdict(snapshots, needs, judge, sum(map(len, firing.values())))}"
+            f"{note}{_headline(snapshots, needs, judge, sum(map(len, firing.values())))}"
             f"{needs_html(needs, now_ms, viewer, firing, ways)}<h2>Clusters</h2>"
             f'<div class="cards">{cards}</div>',
         ),
@@ -44,18 +44,18 @@ def fleet_page(
     )
 
 
-def _verdict(snapshots: Sequence[ClusterSnapshot], needs: Sequence[Need], judge: Judge, firing: int) -> str:
+def _headline(snapshots: Sequence[ClusterSnapshot], needs: Sequence[Need], judge: Judge, firing: int) -> str:
     if not snapshots:
-        return '<p class="verdict none">Your roles give you access to no group.</p>'
+        return '<p class="banner none">Your roles give you access to no group.</p>'
     statuses = [row.judged.status for each in snapshots for row in judge(each.known)]
-    tone, said = verdict(len(statuses), Counter(one.urgency for one in needs), statuses.count(Status.UNKNOWN))
+    tone, said = headline(len(statuses), Counter(one.urgency for one in needs), statuses.count(Status.UNKNOWN))
     away = parts.away(snapshots)
     is_down = any(not each.is_up and each.polls.done for each in snapshots)
     tone = "bad" if is_down else "none" if away and tone == "good" else tone
     text = "; ".join([*away, said])
     verb = "fires" if firing == 1 else "fire"
     alerts = f' <a href="/alerts">{words.counted(firing, "alert")} {verb}</a>.' if firing else ""
-    return f'<p class="verdict {tone}">{capitalized(text)}.{alerts}</p>'
+    return f'<p class="banner {tone}">{capitalized(text)}.{alerts}</p>'
 
 
 def _cluster(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:

@@ -12,7 +12,7 @@ from groupkeeper.html import markup, plots
 from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import may_be, reason_of, since_ms
+from groupkeeper.live.statuses import may_be, reason_of, since_ms
 from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagSum
@@ -24,7 +24,7 @@ from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.order import Order
 from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
-from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
+from groupkeeper.web.pages.statuses import GroupStatuses, causes_of, told
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
@@ -76,13 +76,13 @@ def group_page(
     when = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
-    verdict = GroupVerdict.of(group, snapshot.known.at_ms)
-    facts = f"{parts.problems(group.problems)}{_facts(group, verdict, snapshot.known.at_ms)}"
-    causes = causes_of(snapshot.known, group, verdict)
+    statuses = GroupStatuses.of(group, snapshot.known.at_ms)
+    facts = f"{parts.problems(group.problems)}{_facts(group, statuses, snapshot.known.at_ms)}"
+    causes = causes_of(snapshot.known, group, statuses)
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
     front += _why(snapshot, group, causes, ways) if snapshot.is_up else ""
-    marked = causes[0].place if causes and causes[0].place is not None else verdict.worst and verdict.worst[0]
-    table = partitions_table(snapshot, group, verdict.statuses, marked, order)
+    marked = causes[0].place if causes and causes[0].place is not None else statuses.worst and statuses.worst[0]
+    table = partitions_table(snapshot, group, statuses.by_partition, marked, order)
     numbers = f"<h2>Partitions</h2>{table}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
@@ -102,8 +102,8 @@ def _who(group: GroupView) -> str:
     )
 
 
-def _facts(group: GroupView, verdict: GroupVerdict, at_ms: int) -> str:
-    judged, worst, missing = verdict.judged, verdict.worst, may_be(group, at_ms)
+def _facts(group: GroupView, statuses: GroupStatuses, at_ms: int) -> str:
+    judged, worst, missing = statuses.judged, statuses.worst, may_be(group, at_ms)
     began_ms = None if worst is None else since_ms(group, worst[0], at_ms)
     described, wait = group.description, group.wait
     pairs = [

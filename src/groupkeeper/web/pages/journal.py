@@ -43,7 +43,7 @@ def journal_page(
         '</label><button type="submit">Show</button></form>'
     )
     told = "" if viewer.person is None else record.said_to(viewer.person)
-    problem = f'<p class="verdict bad">{markup.sentence(told)}</p>' if told else ""
+    problem = f'<p class="banner bad">{markup.sentence(told)}</p>' if told else ""
     broken = f" {words.counted(record.broken, 'line')} of it cannot be read." if record.broken else ""
     older = ""
     if record.left_out:
@@ -129,7 +129,7 @@ def change_made_page(
         undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
     earlier = "" if head.undoes is None else f"<p>It undoes {_link_to(head.undoes)}.</p>"
     body = (
-        f'<p class="verdict {tone}">{summary}{broken}</p><div class="card">{markup.numbers(pairs)}'
+        f'<p class="banner {tone}">{summary}{broken}</p><div class="card">{markup.numbers(pairs)}'
         f'<p class="note">By {markup.sentence(maker_of(head))}. As a command: '
         f"<code>{escape(shlex.join(head.command))}</code></p></div>{earlier}"
         f'<div class="actions">{undo}</div><h2>Partitions</h2>{_places(recorded)}'

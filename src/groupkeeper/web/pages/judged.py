@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import Judged, caught_up_ms, judge_status, urgency_facts
+from groupkeeper.live.statuses import Judged, caught_up_ms, judge_status, urgency_facts
 from groupkeeper.operations.lag import known_sum
 from groupkeeper.rules.urgency import Urgency, UrgencyFacts, order, urgency
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.verdicts import reason_of, since_ms
+from groupkeeper.live.statuses import reason_of, since_ms
 from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.errors import named
 from groupkeeper.operations.selection import Names, command_about
@@ -24,7 +24,7 @@ from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.judged import GENERATED, Firing, Judge, JudgedGroup
 from groupkeeper.web.pages.parts import Viewer
-from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
+from groupkeeper.web.pages.statuses import GroupStatuses, causes_of, told
 
 _MOST_SHOWN = 12
 _MOST_LEFT = 200
@@ -77,21 +77,21 @@ def _more(rest: Sequence[Need]) -> str:
 
 def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) -> str:
     cluster = one.snapshot.cluster
-    verdict = GroupVerdict.of(one.row.group, one.snapshot.known.at_ms)
+    statuses = GroupStatuses.of(one.row.group, one.snapshot.known.at_ms)
     alerts = firing.get((cluster, one.name), ())
     alert = f' <a class="alert" href="/alerts">alert: {", ".join(map(markup.text, alerts))}</a>' if alerts else ""
     where = markup.text(cluster)
     if not one.snapshot.is_up and one.snapshot.known.measured_ms is not None:
         where += f", last known {words.ago(now_ms - one.snapshot.known.measured_ms)}"
-    cause = _cause(one, verdict)
-    of = _concern(one, verdict, cause)
+    cause = _cause(one, statuses)
+    of = _concern(one, statuses, cause)
     step = command_about(way_to(cluster, ways), next_step(of), one.name)
     if cause is not None and cause.cause is Cause.TRANSACTION and one.urgency in (Urgency.STANDING, Urgency.BEHIND):
         step = command(way_to(cluster, ways), cause.words, cause.names)
     link = parts.url("/change", cluster=cluster, group=one.name)
     change = f' <a href="{link}">Reset, delete …</a>' if viewer.changes else ""
     return (
-        f'<li><p class="judged">{markup.status(one.row.judged.status)}{_since(one, verdict, now_ms)}</p>'
+        f'<li><p class="judged">{markup.status(one.row.judged.status)}{_since(one, statuses, now_ms)}</p>'
         f'<div class="about"><p><span class="name">{one.link}</span> '
         f'<span class="soft">{where}</span>{alert}</p><p class="because">{markup.sentence(because(of))}</p>'
         f'</div>{_figures(one.row)}<p class="next"><span class="soft">look closer:</span> '
@@ -99,8 +99,8 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
     )
 
 
-def _since(one: Need, verdict: GroupVerdict, now_ms: int) -> str:
-    began_ms = verdict.worst and since_ms(one.row.group, verdict.worst[0], one.snapshot.known.at_ms)
+def _since(one: Need, statuses: GroupStatuses, now_ms: int) -> str:
+    began_ms = statuses.worst and since_ms(one.row.group, statuses.worst[0], one.snapshot.known.at_ms)
     if began_ms is None:
         return ""
     return f'<span class="soft">since {parts.since(began_ms, now_ms)} UTC</span>'
@@ -129,19 +129,19 @@ def _trend(row: JudgedGroup) -> str:
     return trend.value if trend is Trend.STEADY else f"{trend} {words.rate(abs(change))}"
 
 
-def _concern(one: Need, verdict: GroupVerdict, cause: Fact | None) -> UrgencyFacts:
+def _concern(one: Need, statuses: GroupStatuses, cause: Fact | None) -> UrgencyFacts:
     """The facts of a group's urgency, with the reader and the reason of the partition that decides."""
-    group, place = one.row.group, verdict.worst and verdict.worst[0]
+    group, place = one.row.group, statuses.worst and statuses.worst[0]
     readers = [each.member for each in group.rows if place == (each.topic, each.partition) and each.member]
     return one.row.urgency_facts._replace(
         reader=named(readers) if readers else "",
-        why=(reason_of(group, verdict.worst) or "") if cause is None else told(cause),
+        why=(reason_of(group, statuses.worst) or "") if cause is None else told(cause),
     )
 
 
-def _cause(one: Need, verdict: GroupVerdict) -> Fact | None:
-    is_told = verdict.judged.status in (Status.LOSING, Status.UNSTABLE)
-    return next(iter(() if is_told else causes_of(one.snapshot.known, one.row.group, verdict)), None)
+def _cause(one: Need, statuses: GroupStatuses) -> Fact | None:
+    is_told = statuses.judged.status in (Status.LOSING, Status.UNSTABLE)
+    return next(iter(() if is_told else causes_of(one.snapshot.known, one.row.group, statuses)), None)
 
 
 def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:

@@ -10,7 +10,7 @@ from groupkeeper.csv_text import csv_text
 from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.live.verdicts import partition_statuses
+from groupkeeper.live.statuses import partition_statuses
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagStatus, PartitionLag
 from groupkeeper.rules import words

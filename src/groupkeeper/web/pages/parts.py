@@ -27,8 +27,8 @@ button{cursor:pointer}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 th a{color:inherit;text-decoration:none}
 th a:hover{text-decoration:underline}
-.verdict{margin-bottom:14px}
-.verdict,.problems,.soft,.note,.card li{overflow-wrap:anywhere}
+.banner{margin-bottom:14px}
+.banner,.problems,.soft,.note,.card li{overflow-wrap:anywhere}
 .card+.problems{margin-top:12px}
 .history{margin-top:14px}
 .old{border-left:4px dashed var(--unknown);padding-left:12px}
@@ -197,7 +197,7 @@ def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
     """A page with the reason for a refusal or a missing page. `status`: the HTTP status."""
     return page(
         _REFUSALS.get(status, "Not done"),
-        f'<p class="verdict bad">{sentence(text)}</p>',
+        f'<p class="banner bad">{sentence(text)}</p>',
         [("Consumer groups", "/")],
         viewer,
     )
@@ -207,7 +207,7 @@ def login_page(text: str, target: str, issuer: str = "", *, has_tokens: bool = T
     """The page with a form for a token, and a link to a provider of logins. `target`: the path after the login.
     `issuer` "": there is no provider. `changes`: see `Viewer`.
     """
-    why = f'<p class="verdict bad" role="alert">{sentence(text)}</p>' if text else ""
+    why = f'<p class="banner bad" role="alert">{sentence(text)}</p>' if text else ""
     elsewhere = (
         f'<p><a href="{url("/login/oidc", target=target)}">Log in at {sentence(issuer)}</a></p>' if issuer else ""
     )
@@ -226,7 +226,7 @@ def logged_in_page(target: str, viewer: Viewer) -> str:
 
 def note(text: str) -> str:
     """A sentence about the server itself, above the numbers."""
-    return f'<p class="verdict none">{escape(text)}</p>'
+    return f'<p class="banner none">{escape(text)}</p>'
 
 
 def live(name: str, html: str) -> str:
@@ -299,7 +299,7 @@ def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
 
 def as_of(snapshot: ClusterSnapshot, now_ms: int) -> str:
     """The time of the numbers, and the cluster's problems."""
-    tone = "soft" if snapshot.is_up else "verdict bad" if snapshot.polls.done else "verdict none"
+    tone = "soft" if snapshot.is_up else "banner bad" if snapshot.polls.done else "banner none"
     text = f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}'
     return text + another(snapshot, now_ms)
 
@@ -311,7 +311,7 @@ def another(snapshot: ClusterSnapshot, now_ms: int) -> str:
         return ""
     now = snapshot.known.cluster_id
     return (
-        f'<p class="verdict none">Since {words.moment(replaced.since_ms)} UTC {text(snapshot.cluster)} is another '
+        f'<p class="banner none">Since {words.moment(replaced.since_ms)} UTC {text(snapshot.cluster)} is another '
         f"cluster, with the id {text(now)}; before, it was {text(replaced.before)}. "
         "The history of each is kept apart.</p>"
     )

@@ -66,7 +66,7 @@ def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
         crumbs.append((of, parts.url("/group", cluster=entry.cluster, group=of)))
     problems, remarks = problems_of(entry), remarks_of(entry)
     body = (
-        f"{_verdict(entry, problems)}{_problems(problems)}{_facts(entry)}"
+        f"{_headline(entry, problems)}{_problems(problems)}{_facts(entry)}"
         f"{_list(remarks)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"
     )
     return parts.page(f"Plan: {_TITLES.get(entry.plan.kind, str(entry.plan.kind))} {of}", body, crumbs, viewer)
@@ -91,12 +91,12 @@ def remarks_of(entry: DeskEntry) -> list[str]:
 def _troubles(entry: DeskEntry) -> Sequence[PlanTrouble]:
     if entry.applied is not None:
         return entry.applied.troubles
-    return (*entry.made.troubles, *entry.verdict.troubles)
+    return (*entry.made.troubles, *entry.fit.troubles)
 
 
-def _verdict(entry: DeskEntry, problems: Sequence[Problem]) -> str:
+def _headline(entry: DeskEntry, problems: Sequence[Problem]) -> str:
     tone, text = outcome_of(entry, problems)
-    return f'<p class="verdict {tone}" role="status">{markup.sentence(text)}</p>'
+    return f'<p class="banner {tone}" role="status">{markup.sentence(text)}</p>'
 
 
 def outcome_of(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def outcome_of(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]
         return "bad", "No plan is made, as the form demands in this case."
     if entry.can_be_applied:
         return ("none" if problems else "good"), "Nothing is changed yet. The plan fits the cluster."
-    if entry.verdict.troubles:
+    if entry.fit.troubles:
         return "bad", "Nothing is changed, and the plan cannot be applied now."
     return ("bad", "There is nothing that can be changed.") if problems else ("none", "There is nothing to do.")
 
@@ -205,7 +205,7 @@ def _table(entry: DeskEntry) -> str:
 def results_of(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:
     """The outcome for each partition, or its state before the plan is applied."""
     applied = entry.applied
-    already = entry.verdict.already if applied is None else applied.already
+    already = entry.fit.already if applied is None else applied.already
     found = dict.fromkeys(already, "is so already")
     for trouble in _troubles(entry):
         if trouble.group_id is not None and isinstance(trouble.topic_partition, TopicPartition):

@@ -15,7 +15,7 @@ def left_out(snapshot: ClusterSnapshot) -> str:
     said = ""
     if scope.unmatched:
         named = ", ".join(map(escape, scope.unmatched))
-        said += f'<p class="verdict none">Nothing here matches {named}, an option of this server.</p>'
+        said += f'<p class="banner none">Nothing here matches {named}, an option of this server.</p>'
     if scope.left_out:
         count = words.counted(len(scope.left_out), "other group")
         verb = "is" if len(scope.left_out) == 1 else "are"

@@ -29,7 +29,7 @@ def search_page(
     body = _found(up, wanted, judge)
     if others:
         said = "; ".join(parts.away(others))
-        body += f'<p class="verdict none">{capitalized(said)}.</p>'
+        body += f'<p class="banner none">{capitalized(said)}.</p>'
     if last := [each.last for each in others if each.last is not None]:
         body += parts.old(others[0], _found(last, wanted, judge))
     return parts.page(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.model import ClusterSnapshot, GroupView, TopicView
-from groupkeeper.live.verdicts import judge_status
+from groupkeeper.live.statuses import judge_status
 from groupkeeper.operations.lag import known_sum
 from groupkeeper.rules import words
 from groupkeeper.web.pages import parts, scope

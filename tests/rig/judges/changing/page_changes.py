@@ -108,7 +108,7 @@ class Visit:
         began = now()
         done = self.browser.post("/plan/apply", Form(page, "/plan/apply").fields)
         self.scenario.changed = (began, now())
-        said = re.search(r'<p class="verdict (\w+)" role="status">([^<]*)', done)
+        said = re.search(r'<p class="banner (\w+)" role="status">([^<]*)', done)
         if said is None or said[1] != "good":
             self.scenario.differ(f"a plan that was applied says {said and said[2]}")
         applied = self.commits()

@@ -103,7 +103,7 @@ class _Sharing:
             place = self.rng.choice(sorted(lines))
             self.seed("a wrong offset", _plan({**lines, place: {**lines[place], "after": "7,777,777"}}, wanted))
         done = self.browser.post("/plan/apply", Form(page, "/plan/apply").fields)
-        is_good = '<p class="verdict good"' in done
+        is_good = '<p class="banner good"' in done
         self.judge([] if is_good else [f"a share reset that was applied: {_said(done)}"], 1)
         change_id = done.partition("<dt>change in the journal</dt><dd>")[2].partition("<")[0]
         offsets = {place: (_number(line["before"]), wanted.get(place)) for place, line in lines.items()}
@@ -196,4 +196,4 @@ def _number(text: str) -> int | None:
 
 
 def _said(page: str) -> str:
-    return page.partition('<p class="verdict')[2][:300]
+    return page.partition('<p class="banner')[2][:300]

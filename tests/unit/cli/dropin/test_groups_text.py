@@ -45,12 +45,12 @@ def test_members_of_a_group_that_migrates() -> None:
 
 
 # K496-53, K496-54
-def test_verdicts_on_deleted_offsets() -> None:
-    verdict = groups_text.deletion_verdict
-    assert verdict("g", None) == "Request succeeded for deleting offsets from group g.\n"
-    assert verdict("g", GroupIdNotFound("Group g not found.")) == "\nError: The group id does not exist.\n"
-    assert "some partition-level error" in verdict("g", GroupSubscribedToTopic())
-    assert verdict("g", CoordinatorNotAvailable()).endswith("some unknown error: COORDINATOR_NOT_AVAILABLE\n")
+def test_text_on_deleted_offsets() -> None:
+    text = groups_text.deletion_text
+    assert text("g", None) == "Request succeeded for deleting offsets from group g.\n"
+    assert text("g", GroupIdNotFound("Group g not found.")) == "\nError: The group id does not exist.\n"
+    assert "some partition-level error" in text("g", GroupSubscribedToTopic())
+    assert text("g", CoordinatorNotAvailable()).endswith("some unknown error: COORDINATOR_NOT_AVAILABLE\n")
 
 
 @pytest.mark.parametrize("state", [GroupState.STABLE, GroupState.EMPTY])

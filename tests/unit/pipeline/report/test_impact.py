@@ -97,8 +97,8 @@ def test_before_rates_are_known_a_partition_is_overtaken_by_its_own_status(
     status: str, margin_ms: int, is_told: bool
 ) -> None:
     """The group is stopped: one of its partitions is. Of another one, which it reads, nothing is to be said."""
-    judged = [a_verdict("g", 0, "stopped", HOUR_MS), a_verdict("g", 7, status, HOUR_MS),
-              a_verdict("other", 7, "stopped", HOUR_MS)]  # fmt: skip
+    judged = [a_status("g", 0, "stopped", HOUR_MS), a_status("g", 7, status, HOUR_MS),
+              a_status("other", 7, "stopped", HOUR_MS)]  # fmt: skip
     rows = [a_row("g", retention_margin_ms=margin_ms, **NOT_RATED)]
     (found,) = found_of([a_group("g", "stopped")], rows, judged)
     assert ("Unread records of orders-7 may be removed" in found.note) is is_told
@@ -184,7 +184,7 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
 
 def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
     groups = [a_group("a", "stopped", members=0), a_group("b", "stalled", lag_ms=HOUR_MS), a_group("c", "ok")]
-    stalled, stopped = found_of(groups, [], [a_verdict("b", 7, "stalled", HOUR_MS)])
+    stalled, stopped = found_of(groups, [], [a_status("b", 7, "stalled", HOUR_MS)])
     assert shlex.join(stalled.command) == f"groupkeeper plan reset --topic orders:7 --shift-by 1 {WHERE} b"
     assert stopped.note == "The group has no members, and 500 records wait: start its consumers, and watch them join."
     assert shlex.join(stopped.command) == f"groupkeeper groups why {WHERE} a"
@@ -193,17 +193,17 @@ def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
 def test_a_group_waits_as_its_partition_that_has_its_status() -> None:
     """Another one may have waited longer, and get on: its record would have been skipped."""
     rows = [
-        a_verdict("b", 0, "lagging", 9 * HOUR_MS),
-        a_verdict("b", 1, "stalled", HOUR_MS, since=EARLIER),
-        a_verdict("b", 2, "stalled", 2 * HOUR_MS, since=NOW),
-        a_verdict("other", 3, "stalled", 3 * HOUR_MS),
+        a_status("b", 0, "lagging", 9 * HOUR_MS),
+        a_status("b", 1, "stalled", HOUR_MS, since=EARLIER),
+        a_status("b", 2, "stalled", 2 * HOUR_MS, since=NOW),
+        a_status("other", 3, "stalled", 3 * HOUR_MS),
     ]
     (found,) = found_of([a_group("b", "stalled", lag_ms=9 * HOUR_MS)._replace(since=EARLIER)], [], rows)
     assert (found.place, found.value, found.time) == ("orders-2", 2 * HOUR_MS, NOW)
     assert shlex.join(found.command) == f"groupkeeper plan reset --topic orders:2 --shift-by 1 {WHERE} b"
 
 
-def a_verdict(group: str, partition: int, status: str, lag_ms: int, since: datetime = NOW) -> dict[str, Any]:
+def a_status(group: str, partition: int, status: str, lag_ms: int, since: datetime = NOW) -> dict[str, Any]:
     """A row of tables.STATUS."""
     place = {"cluster": "c", "group_id": group, "topic": "orders", "partition": partition}
     return {**place, "status": status, "lag_ms": lag_ms, "since_time": since}

@@ -26,7 +26,7 @@ from groupkeeper.pipeline.report.model import (
     Stale,
     Unmeasured,
 )
-from groupkeeper.pipeline.report.page import page, verdict
+from groupkeeper.pipeline.report.page import headline, page
 from groupkeeper.pipeline.report.sections import anchor
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -210,10 +210,10 @@ def test_an_empty_fleet_and_one_without_commits() -> None:
     silent = a_group("silent", status="ok", rule="no committed offsets", partitions=0, lag=None, lag_ms=None,
                      last_commit_time=None)  # fmt: skip
     report = a_report([silent])
-    assert verdict(report) == ("good", "No group of 1 is known to need attention.")
+    assert headline(report) == ("good", "No group of 1 is known to need attention.")
     assert Reader(page(report)).row("silent", "no committed offsets")[3:5] == ["—", "—"]
     unknown = a_report([a_group(status="unknown", lag=None, lag_ms=None, unknown=3)])
-    assert verdict(unknown) == ("none", "The status of 1 group is unknown.")
+    assert headline(unknown) == ("none", "The status of 1 group is unknown.")
 
 
 def test_what_is_not_known_is_not_told() -> None:

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.resources.types import ProducerState, TransactionD
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.limits import GroupLimits, judge_group
 from groupkeeper.live.model import NOTHING_WAITS, GroupView, Stood, Wait
-from groupkeeper.live.verdicts import judge_status
+from groupkeeper.live.statuses import judge_status
 from groupkeeper.operations.groups import unread_topics
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.operations.transactions import OpenTransaction
