@@ -2,19 +2,25 @@
 writes them, once CHANGELOG.md has the date of a release.
 """
 
+import inspect
 import re
 from pathlib import Path
 
-from tests.docs.test_admin import CALLS
+from tests.docs.test_admin import CALLS, GUIDE
 from tools import cli_reference
 from tools.broker_settings import of_broker
 
+from groupkeeper.api import admin
+from groupkeeper.api.admin import Admin
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.observing.metrics_table import METRICS
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.client.admin import streams_types, types
+from groupkeeper.client.admin.resources import access_types
+from groupkeeper.client.admin.resources import types as resource_types
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.tables import TABLES
 from groupkeeper.protocol.index import APIS
@@ -57,6 +63,13 @@ def names() -> dict[str, list[str]]:
         _SCHEMA: [str(SCHEMA)],
         "table": [each.name for each in TABLES],
         "version": [f"{APIS[key][0]} v{each}" for key, api in TABLE.items() for each in range(api.highest + 1)],
+        **{f"argument of {each}": [*inspect.signature(getattr(Admin, each)).parameters] for each in CALLS},
+        **{
+            f"field of {name}": [*of._fields]
+            for module in (admin, access_types, streams_types, types, resource_types)
+            for name, of in vars(module).items()
+            if hasattr(of, "_fields")
+        },
         **{f"column of {each.name}": [*each.names] for each in TABLES},
         **{f"column of {each.name}": columns_of(each) for _, each, _ in cli_reference.SHAPES},
         **{f"option of {each.tool}": [f"--{name}" for name in each.options] for each in cli_reference.DROP_INS},
@@ -82,7 +95,8 @@ def released() -> dict[str, list[str]]:
 
 def untold() -> list[str]:
     """Names that have come or gone since then, and that neither the newest section of CHANGELOG.md nor a file of
-    changes/ has in code. Of what is new or gone as a whole, its own name counts.
+    changes/ has in code, or new ones of Admin that docs/admin.md lacks. Of what is new or gone as a whole, its own
+    name counts.
     """
     texts = [(ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]]
     texts += [path.read_text() for path in (ROOT / "changes").glob("*.md")]
@@ -90,8 +104,12 @@ def untold() -> list[str]:
     now, then = names(), released()
     changed = {(of, name) for of in (now.keys() & then.keys()) - {_SCHEMA} for name in {*now[of]} ^ {*then[of]}}
     changed |= {(of, of.partition(" of ")[2]) for of in now.keys() ^ then.keys()}
+    more = {(of, name) for of, name in changed if of.startswith(("argument ", "field ")) and name in now.get(of, ())}
     return sorted(
-        f"{of}: {name}" for of, name in changed if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", told)
+        f"{of}: {name}"
+        for text, some in ((told, changed), (GUIDE, more))
+        for of, name in some
+        if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text)
     )
 
 

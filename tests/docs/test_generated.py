@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.docs import released
-from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metrics, sync_admin
+from tools import broker_metrics, broker_settings, cli_reference, grafana_dashboard, serve_metrics, sync_admin
 
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.table import ACCEPTED
@@ -53,7 +53,11 @@ def test_the_calls_that_block_are_those_of_today() -> None:
 
 
 def test_names_that_have_come_or_gone_since_the_last_release_are_in_the_changelog() -> None:
-    assert released.untold() == [], "CHANGELOG.md: name these there, or in a file of changes/, as code"
+    untold = released.untold()
+    assert untold == [], (
+        "CHANGELOG.md: these in it, or in a file of changes/, as code; arguments and fields also in docs/admin.md: "
+        f"{untold}"
+    )
 
 
 def test_the_files_of_changes_become_the_section_of_a_version(tmp_path: Path) -> None:
@@ -82,3 +86,18 @@ def test_columns_stay_where_they_are() -> None:
         if of.startswith("column of ") and now.get(of, own)[: len(own)] != own
     }  # fmt: skip
     assert moved == set(), "new columns go to the end; otherwise the `version` of a Shape grows"
+
+
+IN_TABLES = set[str]()
+"""New columns in tables of a terminal, as `offsets/1: lag`: they are worth the width of those that may not fit now."""
+
+
+def test_new_columns_are_not_in_tables_of_terminals() -> None:
+    then = released.released()
+    shapes = [shape for _, shape, _ in cli_reference.SHAPES if f"column of {shape.name}" in then]
+    new = {
+        f"{shape.name}: {each.name}"
+        for shape in shapes for each in shape.columns
+        if each.in_table and each.name not in then[f"column of {shape.name}"]
+    }  # fmt: skip
+    assert new == IN_TABLES, f"give these `in_table=False`; those that are worth their width are in IN_TABLES: {new}"

@@ -1,5 +1,6 @@
 """Topics, the journal, plans and streams groups: what their pages say, whatever names are like."""
 
+import ast
 import asyncio
 import re
 from pathlib import Path
@@ -24,6 +25,7 @@ from groupkeeper.operations.plans.model import Subject
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Rights, grants_of
 from groupkeeper.web.changes.record import ChangeRecord
+from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.journal import change_made_page, journal_page, plans_page
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
@@ -171,3 +173,30 @@ def test_a_streams_group_has_its_topology_and_tasks() -> None:
     assert "store-changelog" in text
     silent = shown._replace(streams=shown.streams._replace(members=(), subtopologies=(), topology_epoch=None))
     assert "No member has sent its topology yet" in Page(group_page(snapshot(silent), silent, [], [], NOW_MS)).text
+
+
+def chains(node: ast.expr) -> set[str]:
+    """What an expression reads, as `row.group.lag`."""
+    every = {one for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    return {ast.unparse(one) for one in every - {one.value for one in every}}
+
+
+def test_columns_sort_by_what_they_show() -> None:
+    """Only a group's status sorts by more, its urgency: `row.place`."""
+    wrong = []
+    trees = [ast.parse(path.read_text()) for path in Path(parts.__file__).parent.glob("*.py")]
+    for columns in [each.elts for tree in trees for each in ast.walk(tree) if isinstance(each, ast.List)]:
+        seen = set[str]()
+        for column in columns:
+            match column:
+                case ast.Call(ast.Name("PageColumn"), [title, shown, _, key, by]):
+                    pass
+                case ast.Call(ast.Name("number_column"), [title, shown, key]):
+                    by = shown
+                case _:
+                    continue
+            hidden = {of for of in chains(by) if not any(f"{of}.".startswith(f"{one}.") for one in chains(shown))}
+            if hidden - {"row.place"} or seen & {ast.unparse(key), ast.unparse(by)}:
+                wrong.append(ast.unparse(title))
+            seen |= {ast.unparse(key), ast.unparse(by)}
+    assert wrong == [], f"these sort by something else than their cells show, or as another column does: {wrong}"
