@@ -26,6 +26,7 @@ from tests.web.site import ALICE, BOB, GRANTS, TOKENS, Site, apply, site_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, TopicPartition
 from groupkeeper.html import markup
+from groupkeeper.live.alerts import FiringAlert, Key
 from groupkeeper.live.model import ClusterSnapshot, Scope, Wait
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.problems import Problem
@@ -35,6 +36,7 @@ from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.actions import ActionRefused
 from groupkeeper.web.app import Site as Served
+from groupkeeper.web.pages.alerts import AlertsNow
 
 OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
 """Files, and the state of the server."""
@@ -240,6 +242,38 @@ async def test_what_is_hidden_counts_nowhere(
     assert differ == [], (
         "what bob is told counts groups that he may not see: pass `viewer.seen(...)`; what is kept needs its viewer"
     )
+
+
+async def test_kept_pages_are_those_of_now(
+    broker: BackgroundBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever has changed without a poll."""
+    monkeypatch.setattr("groupkeeper.web.app._KEPT_S", 600.0)
+    site = await site_of(broker, tmp_path)
+    served, alice, stale = site.served, await site.of(ALICE), set[str]()
+    left = [view(name, [row("orders", 0, 40)], [Wait(3_600_000)])._replace(is_old=True) for name in ("billing", "idle")]
+    site.watched["prod"].snapshot = snapshot(*left, cluster="prod", at_ms=1000)
+    monkeypatch.setattr("groupkeeper.web.app._now_ms", lambda: 2000)
+    firing = [FiringAlert(Key("behind", "prod", "idle"), "warning", "", 0, (), False)]  # ranks it above others
+    changes: list[tuple[object, str, object]] = [
+        (served, "_alerts", lambda: AlertsNow(firing)),
+        (served, "_notes", lambda: ["a note"]),
+        (served._archive, "problem", "the disk is full"),
+        (site.record, "_failure", "it is gone"),
+    ]
+    paths = {each.path for each in walked(site) if "GET" in each.methods and not each.path.startswith("/api/")}
+    pages = [f"{path}?cluster=prod&group=billing&topic=orders&q=i&sort=status" for path in sorted(paths - NO_PAGES)]
+    for change in [None, *changes]:
+        for at in pages:
+            await alice.get(at)
+        if change is None:
+            await apply(alice, await site.plan(alice, "billing", deed="reset", to="latest", scope="all"))
+        else:
+            monkeypatch.setattr(*change)
+        kept = [(await alice.get(at)).text for at in pages]
+        served._kept.clear()
+        stale |= {at for at, text in zip(pages, kept, strict=True) if (await alice.get(at)).text != text}
+    assert stale == set(), "what these show beside snapshots and alerts is in `more` of `_shared`, or they are not kept"
 
 
 NO_PAGES = OPEN | {"/events", "/metrics", "/grafana-dashboard.json", "/prometheus-rules.yaml"}

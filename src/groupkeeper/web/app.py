@@ -41,7 +41,7 @@ from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
-from groupkeeper.web.pages.judged import Judge, KeptRows, with_alerts
+from groupkeeper.web.pages.judged import Firing, Judge, KeptRows, with_alerts
 from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
@@ -274,7 +274,7 @@ class Site:
     def _shared(
         self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str], *more: Hashable
     ) -> Response:
-        """A page of snapshots and `more`, kept for this viewer: each open window requests it after each poll."""
+        """A page of snapshots, alerts and `more`, kept for this viewer: each open window requests it after a poll."""
         key = self._key(request, snapshots, *more)
         page = self._fresh(key)
         if page is None:
@@ -283,8 +283,10 @@ class Site:
         return html_answer(page)
 
     def _key(self, request: Request, snapshots: Sequence[ClusterSnapshot], *more: Hashable) -> tuple[object, ...]:
+        viewer = self._viewer(request)
+        alerts = ((place, *names) for place, names in self._firing(viewer).items())
         polls = ((each.cluster, each.polls.done) for each in snapshots)
-        return str(request.url), self._viewer(request), self._archive.problem, *more, *polls
+        return str(request.url), viewer, self._archive.problem, *more, *alerts, *polls
 
     def _fresh(self, key: tuple[object, ...]) -> str | None:
         kept = self._kept.get(key)
@@ -302,14 +304,14 @@ class Site:
         note = self._notes_of_rules(viewer) + self._note() + self._changes.note_of_journal(viewer)
         judge = self._rows.rows_of
         ways = self._ways_for(viewer)
-        firing = self._alerts().seen_by(viewer.person).by_group()
-        alerts = tuple((place, tuple(names)) for place, names in firing.items())
-        return self._shared(
-            request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways), note, alerts
-        )
+        firing = self._firing(viewer)
+        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways), note)
+
+    def _firing(self, viewer: Viewer) -> Firing:
+        return self._alerts().seen_by(viewer.person).by_group()
 
     def _judge(self, viewer: Viewer) -> Judge:
-        return with_alerts(self._rows.rows_of, self._alerts().seen_by(viewer.person).by_group())
+        return with_alerts(self._rows.rows_of, self._firing(viewer))
 
     async def alerts(self, request: Request) -> Response:
         viewer = self._viewer(request)
