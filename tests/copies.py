@@ -4,10 +4,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewTopic
-from confluent_kafka.admin import OffsetSpec as End
+from confluent_kafka import Producer
+from tests.acts import end_of
+from tests.patience import until
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
@@ -43,31 +42,6 @@ def items(count: int, *, per_ms: int = 4, first: int = 0) -> list[Item]:
     ]
 
 
-def make_topic(servers: str, name: str, partitions: int = 1, /, **config: str) -> None:
-    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **config})
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([topic])[name].result(PATIENCE_S)
-
-
-def end_of(servers: str, topic: str, partition: int = 0) -> int:
-    place, admin = Place(topic, partition), AdminClient({"bootstrap.servers": servers})
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            return int(admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset)
-        except KafkaException as error:  # the metadata of a new topic may be ahead of the broker
-            if error.args[0].code() != KafkaError.UNKNOWN_LEADER_EPOCH or time.monotonic() > deadline:
-                raise
-        time.sleep(0.1)
-
-
-def cut(servers: str, topic: str, offset: int) -> None:
-    """Remove the records before an offset."""
-    admin = AdminClient({"bootstrap.servers": servers})
-    for done in admin.delete_records([Place(topic, 0, offset)]).values():
-        done.result(PATIENCE_S)
-
-
 class Writer:
     """Of one topic's records, in transactions with `in_transactions`."""
 
@@ -96,10 +70,7 @@ class Writer:
         written = end_of(self._servers, self._topic)
         assert written > before
         (self._producer.commit_transaction if commits else self._producer.abort_transaction)(PATIENCE_S)
-        deadline = time.monotonic() + PATIENCE_S
-        while end_of(self._servers, self._topic) <= written:  # its marker may be written a little later
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: end_of(self._servers, self._topic) > written)  # its marker may be written a little later
 
 
 def write(servers: str, topic: str, records: Iterable[Item], **properties: str) -> None:

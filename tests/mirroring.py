@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
-from tests.copies import FIRST_MS, Item, Writer, cut, end_of, items, make_topic, write
+from tests.acts import cut, end_of, make_topic
+from tests.copies import FIRST_MS, Item, Writer, items, write
 from tools.mirror_maker import MirrorMaker
 
 from groupkeeper.client.admin import Admin

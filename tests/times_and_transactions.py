@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewTopic
-from confluent_kafka.admin import OffsetSpec as End
+from tests.acts import cut, end_of, make_topic
 from tests.broker.conftest import Wire
+from tests.patience import until
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -40,25 +39,9 @@ class Written(NamedTuple):
     aborted: Sent
 
 
-def make_topic(servers: str, name: str, **config: str) -> None:
-    topic = NewTopic(name, 1, 1, config={"retention.ms": "-1", **config})
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([topic])[name].result(PATIENCE_S)
-
-
-def cut(servers: str, name: str, offset: int) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
-    for done in admin.delete_records([Place(name, 0, offset)]).values():
-        done.result(PATIENCE_S)
-
-
 def wait_until_it_ends_at(servers: str, topic: str, end: int) -> None:
     """A commit is acknowledged before its marker is written: what comes next may stand in front of the marker."""
-    admin, deadline = AdminClient({"bootstrap.servers": servers}), time.monotonic() + PATIENCE_S
-    place = Place(topic, 0)
-    while admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset < end:
-        assert time.monotonic() < deadline, f"{topic} has no marker at {end - 1}"
-        time.sleep(0.02)
+    until(lambda: end_of(servers, topic) >= end, f"{topic} has no marker at {end - 1}")
 
 
 def write_stray(servers: str, topic: str, time_ms: int) -> None:

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer
+from tests import acts
 from tests.apache_kafka import require as require_apache_kafka
 from tests.browser.opened import AXE, WHY_NOT, aside, expect, hindrances, opened
 from tests.cli.stages import SETTINGS
@@ -111,13 +111,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def joined(servers: str) -> Consumer:
     """A member whose client id, and so its member id, is markup."""
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": MEMBERS, "client.id": EVIL})
-    consumer.subscribe(["orders"])
-    deadline = time.monotonic() + 30
-    while not consumer.assignment():
-        consumer.poll(0.1)
-        assert time.monotonic() < deadline
-    return consumer
+    return acts.member(servers, MEMBERS, "orders", client={"client.id": EVIL})
 
 
 class Person:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from tests.cli.offsets import commit
+from tests.acts import commit, make_topic
 from tests.live.stage import arrange
-from tests.times_and_transactions import make_topic, producer_of, send, wait_until_it_ends_at
+from tests.times_and_transactions import producer_of, send, wait_until_it_ends_at
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.offsets import commit
-from tests.times_and_transactions import make_topic, write_stray
+from tests.acts import commit, make_topic
+from tests.times_and_transactions import write_stray
 
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.cli.framework.typed import way_of

@@ -10,12 +10,12 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from tests.acts import commit, make_topic, produce
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
@@ -36,19 +36,13 @@ def servers() -> Iterator[str]:
     """Logs with a record for each second; billing has committed in one partition of orders."""
     properties = {"group.initial.rebalance.delay.ms": "0", "log.retention.ms": "-1"}
     with BackgroundBroker(authorizer=RuleAuthorizer(allows_without_rules=True), properties=properties) as broker:
-        where: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
-        admin = AdminClient(where)
-        for made in admin.create_topics([NewTopic("orders", 2), NewTopic("payments", 1)]).values():
-            made.result()
-        producer = Producer(where)
+        servers = broker.bootstrap_servers
+        make_topic(servers, "orders", 2)
+        make_topic(servers, "payments")
         for (topic, partition), end in ENDS.items():
-            for number in range(end):
-                producer.produce(topic, str(number), partition=partition, timestamp=START_MS + 1000 * number)
-        assert producer.flush(20) == 0
-        consumer = Consumer({**where, "group.id": "billing"})
-        consumer.commit(offsets=[TopicPartition("orders", 0, 12)], asynchronous=False)
-        consumer.close()
-        yield broker.bootstrap_servers
+            produce(servers, topic, map(str, range(end)), [partition], times_ms=count(START_MS, 1000))
+        commit(servers, "billing", {("orders", 0): 12})
+        yield servers
 
 
 @pytest.fixture

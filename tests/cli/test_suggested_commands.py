@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.cli.offsets import commit
-from tests.copies import make_topic
+from tests.acts import commit, make_topic
 from tests.unit.live.views import snapshot, view
 from tests.unit.web.test_change_pages import SOMEBODY
 

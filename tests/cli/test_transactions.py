@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from tests.times_and_transactions import STRAY, make_topic, write_stray
+from tests.acts import make_topic
+from tests.times_and_transactions import STRAY, write_stray
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin

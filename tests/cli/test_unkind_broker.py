@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.offsets import committed
+from tests.acts import committed
 from tests.cli.stages import INACTIVE, SETTINGS, put_back, set_up
 
 from groupkeeper.cli.dropin import kafka_consumer_groups, kafka_get_offsets

@@ -3,10 +3,11 @@
 import json
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.acts import commit, produce
 from tests.docs.test_readme import COOKBOOK_COMMANDS, run
 
 from groupkeeper.testing.background import BackgroundBroker
@@ -21,14 +22,8 @@ def addresses() -> Iterator[dict[str, str]]:
     with BackgroundBroker(properties=DAY_OF_OFFSETS) as old, BackgroundBroker() as new:
         an_hour_ago_ms = (time.time_ns() // 1_000_000) - 3_600_000
         for broker in (old, new):
-            producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-            for number in range(RECORDS):
-                producer.produce("orders", str(number), timestamp=an_hour_ago_ms + number)
-            assert producer.flush(20) == 0
-        settings = {"bootstrap.servers": old.bootstrap_servers, "group.id": "billing"}
-        consumer = Consumer(settings)
-        consumer.commit(offsets=[TopicPartition("orders", 0, COMMITTED)], asynchronous=False)
-        consumer.close()
+            produce(broker.bootstrap_servers, "orders", map(str, range(RECORDS)), times_ms=count(an_hour_ago_ms))
+        commit(old.bootstrap_servers, "billing", {("orders", 0): COMMITTED})
         yield {"localhost:9092": old.bootstrap_servers, "localhost:9093": new.bootstrap_servers}
 
 

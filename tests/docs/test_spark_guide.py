@@ -2,11 +2,11 @@
 
 import shutil
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from tests.acts import commit, make_topic, produce
 from tests.docs.test_readme import ROOT, examples, run
 
 from groupkeeper.testing.background import BackgroundBroker
@@ -18,18 +18,12 @@ COMMANDS = [text for _, text in examples((ROOT / "docs/spark.md").read_text()) i
 @pytest.fixture
 def address() -> Iterator[str]:
     with BackgroundBroker(properties={"log.retention.ms": "-1"}) as broker:
-        where: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
-        admin = AdminClient(where)
-        for made in admin.create_topics([NewTopic("orders", 2), NewTopic("payments", 1)]).values():
-            made.result()
-        producer = Producer(where)
-        for number in range(20):
-            producer.produce("orders", str(number), partition=0, timestamp=1_700_000_000_000)
-        assert producer.flush(20) == 0
-        consumer = Consumer({**where, "group.id": "billing"})
-        consumer.commit(offsets=[TopicPartition("orders", 0, 12)], asynchronous=False)
-        consumer.close()
-        yield broker.bootstrap_servers
+        servers = broker.bootstrap_servers
+        make_topic(servers, "orders", 2)
+        make_topic(servers, "payments")
+        produce(servers, "orders", map(str, range(20)), times_ms=repeat(1_700_000_000_000))
+        commit(servers, "billing", {("orders", 0): 12})
+        yield servers
 
 
 def test_the_commands_do_what_they_say(address: str, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import ask, commit, new_topic
+from tests.acts import commit, new_topic
+from tests.spark.kafka.test_source import ask
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError

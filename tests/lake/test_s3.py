@@ -6,9 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import commit, new_topic
+from tests.acts import commit, make_topic, new_topic, produce
 
 from groupkeeper.cli.framework.values import NamedCheckpoint
 from groupkeeper.pipeline.jobs.snapshot import snapshot
@@ -71,11 +70,8 @@ def test_checkpoints_are_on_s3(spark: SparkSession, servers: str) -> None:
     """As a query leaves them there: by name and by a glob, the tables beside them."""
     root, names = "s3a://fleet/checkpoints", ("orders", "two-sources")
     for topic, partitions in (("orders", 2), ("payments", 1)):
-        new_topic(servers, partitions, topic)
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(20):
-        producer.produce("orders", str(number), partition=0)
-    assert producer.flush(60) == 0
+        make_topic(servers, topic, partitions)
+    produce(servers, "orders", "x" * 20)
     commit(servers, "billing", {("orders", 0): 12})
     store = files_of(spark, root)
     for name in names:

@@ -10,7 +10,8 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from tests.acts import make_topic
 from tests.rig.actors.others import KafkaPythonThread
 from tests.rig.actors.performing import CLIENT, Gate, Performer, partitions_of, patiently
 from tests.rig.actors.sleeping import hash_of, log_partition_of
@@ -229,8 +230,7 @@ def test_the_smallest_story_is_found() -> None:
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BackgroundBroker]:
     with BackgroundBroker() as running:
-        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers, **CLIENT})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+        make_topic(running.bootstrap_servers, "t")
         yield running
 
 

@@ -5,18 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests import acts
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.testing.background import BackgroundBroker
 
 
 def produce(broker: BackgroundBroker, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
-    for number in range(count):
-        producer.produce(topic, b"record %d" % number)
-    assert producer.flush(10) == 0
+    values = [b"record %d" % number for number in range(count)]
+    acts.produce(broker.bootstrap_servers, topic, values, client={"enable.idempotence": "true"})
 
 
 def consume(broker: BackgroundBroker, topic: str, count: int) -> list[bytes]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from tests.acts import member
 from tests.live.stage import NOW_MS, ORDERS, arrange, commit
 from tests.unit.live.views import row, snapshot, view
 from tests.web.asking import Browser
@@ -236,11 +236,9 @@ async def test_a_plan_is_stale_when_the_group_has_committed_since(broker: Backgr
 
 
 async def test_members_are_named_and_keep_a_plan_from_being_applied(broker: BackgroundBroker, tmp_path: Path) -> None:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "search", "client.id": "reader-7",
-                         "enable.auto.commit": False})  # fmt: skip
-    consumer.subscribe(["orders"])
-    while not consumer.assignment():
-        await asyncio.to_thread(consumer.poll, 0.1)
+    consumer = await asyncio.to_thread(
+        member, broker.bootstrap_servers, "search", "orders", client={"client.id": "reader-7"}
+    )
     site = await site_of(broker, tmp_path)
     alice = await site.of(ALICE)
     choose = await alice.get("/change?cluster=prod&group=search")

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
-from confluent_kafka import Consumer
 from fastapi import FastAPI
 from starlette.datastructures import QueryParams
 from starlette.routing import Mount, Route
+from tests import acts
 from tests.live.stage import arrange, commit
 from tests.unit.live.views import described, member, row, snapshot, view
 from tests.unit.web.test_pages import Page
@@ -104,10 +104,7 @@ async def with_member(broker: BackgroundBroker, folder: Path, group: str, client
         (await admin.create_topics([NewTopic("hidden-topic", 1, 1)])).all()
         await commit(admin, group, "hidden-topic", 0)
         await commit(admin, group, "orders", 0)
-    consumer = Consumer({"bootstrap.servers": site.servers, "group.id": group, "client.id": client})
-    consumer.subscribe(["hidden-topic"])
-    while not consumer.assignment():
-        await asyncio.to_thread(consumer.poll, 0.1)
+    consumer = await asyncio.to_thread(acts.member, site.servers, group, "hidden-topic", client={"client.id": client})
     await site.poll()
     await asyncio.to_thread(consumer.close)
     return site

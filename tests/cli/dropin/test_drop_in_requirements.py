@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.cli.offsets import committed
+from tests.acts import committed
 from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, Live, Stage, connect, put_back
 
 from groupkeeper import SyncAdmin

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.cli.offsets import commit, committed
+from tests.acts import commit, committed
 from tests.cli.stages import INACTIVE
 
 from groupkeeper.cli.framework.terminal import _INTERVAL_S, _PATIENCE_S

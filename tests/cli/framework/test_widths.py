@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from tests.acts import commit, make_topic, member, produce
 
 from groupkeeper.cli.framework import clusters
 from groupkeeper.cli.framework.render import WIDTH, shortened, width
@@ -48,22 +47,13 @@ COMMANDS = (
 def servers() -> Iterator[str]:
     """One group that reads, and one without members."""
     with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        where: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
-        admin = AdminClient(where)
-        admin.create_topics([NewTopic(TOPIC, 12)])[TOPIC].result(20)
-        producer = Producer(where)
-        for partition in range(12):
-            producer.produce(TOPIC, "x", partition=partition)
-        assert producer.flush(20) == 0
+        servers = broker.bootstrap_servers
+        make_topic(servers, TOPIC, 12)
+        produce(servers, TOPIC, "x" * 12, range(12))
         for group in (IDLE, GROUP):
-            reading = {"group.id": group, "client.id": CLIENT, "auto.offset.reset": "earliest"}
-            consumer = Consumer(where | reading)
-            consumer.subscribe([TOPIC])
-            assert sum(consumer.poll(20) is not None for _ in range(12)) == 12
-            consumer.commit(asynchronous=False)
-            if group == IDLE:
-                consumer.close()
-        yield broker.bootstrap_servers
+            commit(servers, group, {(TOPIC, partition): 1 for partition in range(12)})
+        consumer = member(servers, GROUP, TOPIC, partitions=12, client={"client.id": CLIENT})
+        yield servers
         consumer.close()
 
 

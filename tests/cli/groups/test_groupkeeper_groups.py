@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.offsets import commit, committed
+from tests.acts import commit, committed, make_topic
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, Live, Stage, put_back
-from tests.copies import make_topic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main

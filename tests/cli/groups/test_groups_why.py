@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tests.times_and_transactions import STRAY, make_topic, write_stray
+from tests import acts
+from tests.acts import commit, make_topic
+from tests.times_and_transactions import STRAY, write_stray
 
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.cli.main import main
@@ -46,12 +48,6 @@ def why(servers: str, capsys: pytest.CaptureFixture[str]) -> Why:
     return call
 
 
-def commit(servers: str, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    consumer.close()
-
-
 def filled(servers: str, topic: str, **config: str) -> str:
     make_topic(servers, topic, **config)
     producer = Producer({"bootstrap.servers": servers})
@@ -67,15 +63,8 @@ def member(servers: str) -> Iterator[Callable[[str, str], Consumer]]:
     consumers: list[Consumer] = []
 
     def join(group: str, topic: str) -> Consumer:
-        consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "client.id": "reader",
-                             "enable.auto.commit": False, "auto.offset.reset": "earliest"})  # fmt: skip
-        consumers.append(consumer)
-        consumer.subscribe([topic])
-        deadline = time.monotonic() + PATIENCE_S
-        while not consumer.assignment():
-            assert time.monotonic() < deadline
-            consumer.poll(0.1)
-        return consumer
+        consumers.append(acts.member(servers, group, topic, client={"client.id": "reader"}))
+        return consumers[-1]
 
     yield join
     for consumer in consumers:
@@ -91,13 +80,13 @@ def test_no_members(servers: str, why: Why, member: Callable[[str, str], Consume
     assert (found["cause"], fact["cause"], fact["topic"]) == ("no_members", "no_members", None)
     assert fact["fact"].startswith("the group has no members, and 3 records wait")
     assert fact["command"].endswith("-- -left")
-    commit(servers, "-left", "left", 5)
+    commit(servers, "-left", {("left", 0): 5})
     done = why("-left")
     assert (done["cause"], done["facts"], done["notes"][0][:14]) == (None, [], "nothing waits ")
 
 
 def test_a_program_that_only_commits_needs_no_members(servers: str, why: Why) -> None:
-    commit(servers, "flink", filled(servers, "checkpoints"), 2)
+    commit(servers, "flink", {(filled(servers, "checkpoints"), 0): 2})
     (fact,) = why("flink")["facts"]
     assert (fact["cause"], fact["topic"], fact["offset"]) == ("stuck", "checkpoints", 2)
 
@@ -105,7 +94,7 @@ def test_a_program_that_only_commits_needs_no_members(servers: str, why: Why) ->
 def test_a_topic_that_no_member_reads_any_more_comes_last(
     servers: str, why: Why, member: Callable[[str, str], Consumer]
 ) -> None:
-    commit(servers, "moved", filled(servers, "old-topic"), 1)
+    commit(servers, "moved", {(filled(servers, "old-topic"), 0): 1})
     member("moved", filled(servers, "new-topic")).commit(
         offsets=[TopicPartition("new-topic", 0, 3)], asynchronous=False
     )
@@ -118,7 +107,7 @@ def test_a_topic_that_no_member_reads_any_more_comes_last(
 
 
 def test_the_record_that_is_stuck(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
-    commit(servers, "stuck", filled(servers, "poison"), 3)
+    commit(servers, "stuck", {(filled(servers, "poison"), 0): 3})
     member("stuck", "poison")
     found = why("stuck")
     (fact,) = found["facts"]
@@ -158,7 +147,7 @@ def test_an_open_transaction(servers: str, why: Why, member: Callable[[str, str]
         assert producer.flush(PATIENCE_S) == 0
         if is_first:
             producer.commit_transaction(PATIENCE_S)
-    commit(servers, "waits", "held", 1)  # before the marker of the first
+    commit(servers, "waits", {("held", 0): 1})  # before the marker of the first
     member("waits", "held")
     (fact,) = why("waits")["facts"]
     assert (fact["cause"], fact["transactional_id"], fact["offset"]) == ("open_transaction", "tx", 1)

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.cli.offsets import commit
-from tests.copies import make_topic
+from tests.acts import commit, make_topic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin.types import TopicPartition

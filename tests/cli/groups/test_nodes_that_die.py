@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.acts import commit, produce
 from tests.web.serving import serving
 
 from groupkeeper.cli.main import main
@@ -22,15 +22,10 @@ def cluster() -> Iterator[BackgroundBroker]:
     of two records in each.
     """
     with BackgroundBroker(properties=SETTINGS, brokers=2) as broker:
-        servers: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers}
-        producer = Producer(servers)
-        AdminClient(servers).list_topics("orders", 20)  # makes it
-        for number in range(4):
-            producer.produce("orders", b"x", partition=number % 2)
-        assert producer.flush(20) == 0
-        consumer = Consumer({**servers, "group.id": "billing", "enable.auto.commit": False})
-        consumer.commit(offsets=[TopicPartition("orders", index, 1) for index in range(2)], asynchronous=False)
-        consumer.close()
+        servers = broker.bootstrap_servers
+        AdminClient({"bootstrap.servers": servers}).list_topics("orders", 20)  # makes it
+        produce(servers, "orders", "xxxx", (0, 1))
+        commit(servers, "billing", {("orders", index): 1 for index in range(2)})
         yield broker
 
 

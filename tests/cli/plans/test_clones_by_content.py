@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.cli.offsets import commit
-from tests.copies import FIRST_MS, Item, Writer, checked, cloned, cut, end_of, items, make_topic, without, write
+from tests.acts import commit, cut, end_of, make_topic
+from tests.copies import FIRST_MS, Item, Writer, checked, cloned, items, without, write
 
 from groupkeeper import SyncAdmin
 from groupkeeper.cli.main import main

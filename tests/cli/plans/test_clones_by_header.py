@@ -6,8 +6,8 @@ from pathlib import Path
 from struct import pack
 
 import pytest
-from tests.cli.offsets import commit
-from tests.copies import FIRST_MS, Item, items, make_topic, without, write
+from tests.acts import commit, make_topic
+from tests.copies import FIRST_MS, Item, items, without, write
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition

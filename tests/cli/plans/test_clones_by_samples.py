@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 import pytest
 from confluent_kafka import Producer
-from tests.copies import FIRST_MS, Item, Writer, cut, end_of, items, make_topic, write
+from tests.acts import cut, end_of, make_topic
+from tests.copies import FIRST_MS, Item, Writer, items, write
 from tests.mirroring import Judged, log_of
 
 from groupkeeper.client.admin import Admin

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.offsets import commit
-from tests.copies import items, make_topic, write
+from tests.acts import commit, make_topic
+from tests.copies import items, write
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin

@@ -7,7 +7,8 @@ from struct import pack
 
 import pytest
 from confluent_kafka import Producer
-from tests.copies import FIRST_MS, Item, cut, items, made_of, make_topic, write
+from tests.acts import cut, make_topic
+from tests.copies import FIRST_MS, Item, items, made_of, write
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.builder import Made

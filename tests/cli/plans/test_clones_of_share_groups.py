@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.acts import make_topic
 from tests.broker.conftest import Wire
 from tests.broker.test_share_fetch import ACCEPT, RELEASE, Consumer
 from tests.cli.share_members import ShareMember, join
 from tests.cli.stages import PATIENCE_S, connect
-from tests.copies import Writer, items, make_topic
+from tests.copies import Writer, items
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin

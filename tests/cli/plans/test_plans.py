@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.offsets import commit, committed
+from tests.acts import commit, committed
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
 
 from groupkeeper.cli.dropin import kafka_consumer_groups

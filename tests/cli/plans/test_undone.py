@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.copies import make_topic
+from tests.acts import make_topic
 
 from groupkeeper import SyncAdmin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, Producer
 from confluent_kafka import TopicPartition as Place
+from tests.acts import end_of, make_topic
 from tests.cli.plans.test_clones_of_share_groups import DONE, FIRST_DONE, GROUP, LAST_DONE, RECORDS, TOPIC, work
 from tests.conformance.brokers import PROPERTIES, wait_for
 from tests.conformance.streams_application import WordCount, committed, counted, produce
-from tests.copies import FIRST_MS, PATIENCE_S, Item, Writer, end_of, items, make_topic
+from tests.copies import FIRST_MS, PATIENCE_S, Item, Writer, items
 from tests.mirroring import EXACT, log_of
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch_streams, run_tool
 

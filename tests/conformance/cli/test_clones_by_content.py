@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.acts import end_of, make_topic
 from tests.conformance.brokers import PROPERTIES
-from tests.copies import FIRST_MS, Item, Writer, end_of, items, made_of, make_topic, without, write
+from tests.copies import FIRST_MS, Item, Writer, items, made_of, without, write
 from tests.mirroring import EXACT, log_of
 from tools.apache_kafka import ApacheKafka
 

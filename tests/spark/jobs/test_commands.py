@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.acts import commit, make_topic, new_topic
 from tests.spark.jobs.test_snapshot import places
-from tests.spark.kafka.test_source import ask, commit, new_topic, produce
+from tests.spark.kafka.test_source import ask, produce
 
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
@@ -79,7 +80,7 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     assert now == {0: 10, 1: 20}
     where = ("--bootstrap-server", f"c={servers}", "--tables", str(tables))
     ask(servers, lambda admin: admin.delete_topics([topic]))
-    new_topic(servers, 3, topic)
+    make_topic(servers, topic, 3)
     done = run(*words[:5], "--save-kip122", str(tmp_path / "none"), *where)
     assert done.returncode == 1
     assert f"error: topic {topic} was deleted and created again since: its id was " in done.stderr

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
+from tests.acts import commit
 from tests.apache_kafka import require as require_apache_kafka
 from tests.docs.questions import preparation, questions
-from tests.spark.kafka.test_source import commit
 from tests.spark.written_rows import rows_of
 from tools.apache_kafka import ApacheKafka
 

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
+from tests.acts import commit, new_topic
 from tests.spark.jobs.test_snapshot import places
-from tests.spark.kafka.test_source import PATIENCE_S, commit, new_topic
+from tests.spark.kafka.test_source import PATIENCE_S
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.following.job import follow

@@ -13,10 +13,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from tests.acts import commit, new_topic, produce
 from tests.apache_kafka import require as require_apache_kafka
-from tests.spark.kafka.test_source import PATIENCE_S, commit, new_topic
 from tools.apache_kafka import ApacheKafka, run_tool
 
 from groupkeeper.pipeline.jobs.following.job import BatchTaker, Refreshing, follow
@@ -55,13 +54,6 @@ def described(servers: str, tool: str) -> set[Row]:
     return {
         (each[0], each[1], each[2], each[3], each[4], each[5]) for each in found if len(each) == 9 and each[2].isdigit()
     }
-
-
-def write(servers: str, topic: str, records: int) -> None:
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(records):
-        producer.produce(topic, b"v", partition=number % 2)
-    assert producer.flush(PATIENCE_S) == 0
 
 
 class Script:
@@ -115,7 +107,7 @@ def test_six_minutes_of_delay_change_no_lag(
     """The clock of the tables is six minutes before the instant, and more is committed before they are made."""
     servers, tool = cluster
     topic = new_topic(servers, 2)
-    write(servers, topic, 200)
+    produce(servers, topic, "v" * 200, (0, 1))
     commit(servers, "reads-on", {(topic, 0): 30, (topic, 1): 99})
     commit(servers, "at-the-end", {(topic, 0): 100, (topic, 1): 100})
     said: list[set[Row]] = []
@@ -123,7 +115,7 @@ def test_six_minutes_of_delay_change_no_lag(
     class Delay(Script):
         def meanwhile(self) -> int:
             said.append(described(servers, tool))
-            write(servers, topic, 700)
+            produce(servers, topic, "v" * 700, (0, 1))
             commit(servers, "reads-on", {(topic, 0): 420, (topic, 1): 421})
             commit(servers, "came-later", {(topic, 0): 7})
             return -6 * MINUTE_MS

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests.acts import new_topic
 from tests.spark.jobs.test_snapshot import places
-from tests.spark.kafka.test_source import new_topic
 
 from groupkeeper.testing.background import BackgroundBroker
 

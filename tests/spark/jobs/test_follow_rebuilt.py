@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.acts import commit, new_topic
 from tests.spark.jobs.test_snapshot import places
-from tests.spark.kafka.test_source import commit, new_topic
 
 from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.watch import Problem, Watch

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.acts import commit, new_topic, produce
 from tests.spark.jobs import test_follow_instant as instant
 from tests.spark.jobs.test_follow_instant import MINUTE_MS, Script
-from tests.spark.kafka.test_instant import hanging, rows, write
-from tests.spark.kafka.test_source import commit, new_topic
+from tests.spark.kafka.test_instant import hanging, rows
 
 from groupkeeper.protocol.java_hash import partition_of_group
 from groupkeeper.testing.background import BackgroundBroker
@@ -51,7 +51,7 @@ def test_a_cluster_that_is_read_slowly(spark: SparkSession, monkeypatch: pytest.
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as broker:
         servers = broker.bootstrap_servers
         topic = new_topic(servers)
-        write(servers, topic, 100)
+        produce(servers, topic, "v" * 100)
         commit(servers, "reads on", {(topic, 0): 20})
 
         class Slow(Script):
@@ -89,7 +89,7 @@ def test_a_partition_of_the_offsets_topic_that_is_dead(
     settings = {"offsets.topic.num.partitions": "2"}
     with BackgroundBroker(directory=data, properties=settings) as broker:
         topic = new_topic(broker.bootstrap_servers)
-        write(broker.bootstrap_servers, topic, 100)
+        produce(broker.bootstrap_servers, topic, "v" * 100)
         for name in ("a", "b", "c", "d"):
             commit(broker.bootstrap_servers, name, {(topic, 0): 100})
         port = int(broker.bootstrap_servers.rpartition(":")[2])

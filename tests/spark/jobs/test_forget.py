@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
+from tests import acts
+from tests.acts import commit, new_topic
 from tests.spark.jobs.test_privacy import found_in
 from tests.spark.jobs.test_quality import BAD_KEY, results, send
-from tests.spark.kafka.test_source import commit, new_topic, produce
+from tests.spark.kafka.test_source import produce
 
 from groupkeeper.cli.main import main
 from groupkeeper.operations.selection import Names
@@ -49,20 +50,12 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
                 commit(servers, group, {(topic, 0): offset})
         rules = parse_owners(OWNERS, "owners")
         assert not snapshot(spark, options, str(tables), owners=rules).problems
-        members = [join(servers, topic, group) for group in GROUPS]
+        members = [acts.member(servers, group, topic) for group in GROUPS]
         members.pop(0).close()
         assert not snapshot(spark, options, str(tables), owners=rules).problems
         yield tables, options
         for member in members:
             member.close()
-
-
-def join(servers: str, topic: str, group: str) -> Consumer:
-    """A member that has read a record."""
-    member = Consumer({"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"})
-    member.subscribe([topic])
-    assert member.consume(1, 60)
-    return member
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import commit, new_topic, produce
+from tests.acts import commit, member, new_topic
+from tests.spark.kafka.test_source import produce
 
 from groupkeeper.cli.main import main
 from groupkeeper.operations.plans.journal import Journal
@@ -36,17 +36,7 @@ def test_who_reset_a_group_and_who_took_it_back(
         topic = new_topic(servers)
         options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
         produce(servers, topic, 90)
-        member = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": "g",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-            }
-        )
-        member.subscribe([topic])
-        assert member.consume(1, 60)
-        member.close()
+        member(servers, "g", topic).close()
         commit(servers, "g", {(topic, 0): 8})
         commit(servers, "g", {(topic, 0): 7})
         assert not snapshot(spark, options, str(tables), journals=[str(journals)]).problems  # there is none yet

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.spark.kafka.test_source import commit, new_topic, produce
+from tests.acts import commit, make_topic
+from tests.spark.kafka.test_source import produce
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -36,7 +37,7 @@ def printed(start: str) -> list[str]:
 
 
 def test_the_examples_run(servers: str, tmp_path: Path) -> None:
-    new_topic(servers, name="orders")
+    make_topic(servers, "orders", 3)
     produce(servers, "orders", 30)
     commit(servers, "billing", {("orders", 0): 3})
     groupkeeper = str(Path(sys.executable).with_name("groupkeeper"))

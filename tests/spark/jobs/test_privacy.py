@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import new_topic, produce
+from tests.acts import new_topic
+from tests.spark.kafka.test_source import produce
 from tests.spark.written_rows import rows_of
 
 from groupkeeper.cli.main import main

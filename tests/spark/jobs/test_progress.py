@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.acts import commit, new_topic
 from tests.cli.framework.test_terminal import Terminal
-from tests.spark.kafka.test_source import commit, new_topic
 from tests.unit.cli.pipeline.test_watch import at_terminal
 
 from groupkeeper.broker import Broker

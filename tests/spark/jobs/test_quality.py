@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.kafka.test_source import new_topic
+from tests.acts import new_topic
 from tests.spark.written_rows import rows_of
 
 from groupkeeper.cli.main import main

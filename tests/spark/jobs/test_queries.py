@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
+from tests.acts import commit, make_topic, produce
 from tests.patience import until
-from tests.spark.kafka.test_source import ask, commit, new_topic
+from tests.spark.kafka.test_source import ask
 from tests.spark.written_rows import rows_of
 
 from groupkeeper.cli.framework.values import NamedCheckpoint
@@ -33,11 +33,8 @@ RECORDED = Path(__file__).parents[2] / "cli/checkpoints"
 
 
 def fill(servers: str, ends: dict[tuple[str, int], int]) -> None:
-    producer = Producer({"bootstrap.servers": servers})
     for (topic, partition), end in ends.items():
-        for number in range(end):
-            producer.produce(topic, str(number), partition=partition)
-    assert producer.flush(60) == 0
+        produce(servers, topic, "x" * end, [partition])
 
 
 @pytest.fixture
@@ -45,7 +42,7 @@ def own() -> Iterator[str]:
     """A broker with the topics of the recorded checkpoints, which had 17, 5 and 3 records when they were stopped."""
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as broker:
         for topic, partitions in {"orders": 2, "payments": 1}.items():
-            new_topic(broker.bootstrap_servers, partitions, topic)
+            make_topic(broker.bootstrap_servers, topic, partitions)
         fill(broker.bootstrap_servers, {("orders", 0): 20, ("orders", 1): 5, ("payments", 0): 4})
         commit(broker.bootstrap_servers, "billing", {("orders", 0): 12})
         yield broker.bootstrap_servers
@@ -121,7 +118,7 @@ def test_queries_by_the_packages_own_source(
     """
     with BackgroundBroker() as other:
         where = {"east": own, "west": other.bootstrap_servers}
-        new_topic(where["west"], 1, "orders")
+        make_topic(where["west"], "orders")
         fill(where["west"], {("orders", 0): 6})
         clusters = json.dumps({name: {"kafka.bootstrap.servers": servers} for name, servers in where.items()})
         both = {"clusters": clusters, "subscribe": "orders"}

@@ -6,18 +6,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import ask, commit, new_topic
+from tests.acts import commit, make_topic, new_topic, produce
+from tests.spark.kafka.test_source import ask
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-
-
-def produce(servers: str, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(count):
-        producer.produce(topic, str(number), partition=0)
-    assert producer.flush(60) == 0
 
 
 @pytest.mark.long
@@ -35,13 +28,13 @@ def test_a_topic_that_was_created_again_is_told_once(spark: SparkSession, server
         (row,) = [row for row in pq.read_table(tmp_path / table).to_pylist() if row["topic"] == topic]
         return dict(row)
 
-    produce(servers, topic, 10)
+    produce(servers, topic, "x" * 10)
     commit(servers, group, {(topic, 0): 5})
     assert refresh() == []
     before = only("topics")["topic_id"]
     ask(servers, lambda admin: admin.delete_topics([topic]))
-    new_topic(servers, 1, topic)
-    produce(servers, topic, 40)  # the log is longer, the offset further: only the id tells that it is another one
+    make_topic(servers, topic)
+    produce(servers, topic, "x" * 40)  # the log is longer, the offset further: only the id tells that it is another one
     commit(servers, group, {(topic, 0): 30})
     (said,) = refresh()
     after = only("topics")

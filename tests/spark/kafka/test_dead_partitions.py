@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
+from tests.acts import commit, new_topic
 from tests.apache_kafka import require as require_apache_kafka
-from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, new_topic
+from tests.spark.kafka.test_source import PATIENCE_S, ask
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.broker.apis import logs

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import PATIENCE_S, commit, new_topic
+from tests.acts import commit, new_topic, produce
+from tests.spark.kafka.test_source import PATIENCE_S
 
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.snapshot import snapshot, update_history
@@ -35,13 +36,6 @@ def asked(servers: str, later_ms: int = 0) -> ReadPlan:
     return found._replace(instants=instants)
 
 
-def write(servers: str, topic: str, records: int) -> None:
-    producer = Producer({"bootstrap.servers": servers})
-    for _ in range(records):
-        producer.produce(topic, b"v", partition=0)
-    assert producer.flush(PATIENCE_S) == 0
-
-
 def rows(tables: Path, name: str, group_id: str, topic: str) -> list[dict[str, Any]]:
     found = pq.read_table(tables / name).to_pylist()
     return [each for each in found if each["group_id"] == group_id and each["topic"] == topic]
@@ -52,10 +46,10 @@ def test_lag_is_that_of_the_instant_whatever_happens_until_it_is_computed(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:
     topic = new_topic(servers)
-    write(servers, topic, 40)
+    produce(servers, topic, "v" * 40)
     commit(servers, "instant", {(topic, 0): 30})
     found = asked(servers)
-    write(servers, topic, 700)  # while Spark starts
+    produce(servers, topic, "v" * 700)  # while Spark starts
     commit(servers, "instant", {(topic, 0): 735})
     snapshot(spark, options_of(servers), str(tmp_path), ask=lambda: found)
     (lag,) = rows(tmp_path, "lag", "instant", topic)
@@ -73,7 +67,7 @@ def test_what_the_history_has_from_after_the_instant_is_for_the_next_time(
 ) -> None:
     """As in `follow`, whose queries go on while tables are made; only this cluster's rows are left out."""
     topic = new_topic(servers)
-    write(servers, topic, 40)
+    produce(servers, topic, "v" * 40)
     commit(servers, "cut", {(topic, 0): 30})
     before = asked(servers)
     commit(servers, "cut", {(topic, 0): 40})
@@ -94,7 +88,7 @@ def hanging(tmp_path: Path) -> Any:
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as broker:
         servers = broker.bootstrap_servers
         topic = new_topic(servers)
-        write(servers, topic, 100)
+        produce(servers, topic, "v" * 100)
         commit(servers, "reads on", {(topic, 0): 20})
         reader = Consumer({"bootstrap.servers": servers, "group.id": "copies"})
         producer = Producer({"bootstrap.servers": servers, "transactional.id": "copies"})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from tests.spark.kafka.test_source import PATIENCE_S, new_topic, produce
+from tests.acts import new_topic
+from tests.spark.kafka.test_source import PATIENCE_S, produce
 
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.source import StreamReader

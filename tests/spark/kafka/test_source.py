@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests import acts
+from tests.acts import commit, new_topic
 from tests.spark.commits import commits_in
 
 from groupkeeper.client.admin import Admin
@@ -31,13 +33,6 @@ PATIENCE_S = 60
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-def new_topic(servers: str, partitions: int = 3, name: str | None = None, **settings: str) -> str:
-    name = name or f"topic-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": servers, **settings})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE_S)
-    return name
-
-
 def produce(servers: str, topic: str, count: int, **settings: Any) -> list[tuple[int, bytes | None, bytes | None]]:
     """Records on all partitions by turns, with headers, nulls and times: their partition, key and value."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **settings})
@@ -51,13 +46,6 @@ def produce(servers: str, topic: str, count: int, **settings: Any) -> list[tuple
         sent.append((partition, key, value))
     assert producer.flush(PATIENCE_S) == 0
     return sent
-
-
-def commit(servers: str, group_id: str, offsets: dict[tuple[str, int], int]) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group_id})
-    places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
-    consumer.commit(offsets=places, asynchronous=False)
-    consumer.close()
 
 
 def consume(servers: str, group_id: str, topic: str, count: int) -> None:
@@ -299,10 +287,7 @@ def test_errors_are_told_in_one_line_in_batch_and_in_streams(spark: SparkSession
     with BackgroundBroker(users=users, acls=["ann CREATE,WRITE TOPIC *", "bob DESCRIBE TOPIC *"]) as locked:
         secured = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
         as_ann = secured | {"sasl.username": "ann", "sasl.password": "ann"}
-        new_topic(locked.bootstrap_servers, 1, topic, **as_ann)
-        producer = Producer({"bootstrap.servers": locked.bootstrap_servers, **as_ann})
-        producer.produce(topic, b"hidden")
-        assert producer.flush(PATIENCE_S) == 0
+        acts.produce(locked.bootstrap_servers, topic, ["hidden"], client=as_ann)
         for said, name, password in (
             ("-0, offset 0: not authorized: the principal needs Read on the topic", "bob", "bob"),
             (f"topic {topic}: not authorized: the principal needs Describe and Read on the topic", "cyd", "cyd"),

@@ -22,7 +22,7 @@ import pyspark
 import pytest
 from bench.pipeline_refresh import PARTITIONS
 from bench.pipeline_refresh import commit as commit_all
-from tests.spark.kafka.test_source import commit, new_topic
+from tests.acts import commit, new_topic
 from tests.spark.runtime.evidence import files_of, run, writers_by_table
 
 from groupkeeper.cli import spark_submit

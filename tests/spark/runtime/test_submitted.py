@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from tests.spark.kafka.test_source import commit, new_topic
+from tests.acts import commit, new_topic
 
 from groupkeeper.cli import spark_submit
 from groupkeeper.pipeline.runtime.java import find_java

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from tests.acts import new_topic
 from tests.spark.jobs.test_quality import BAD_KEY, BAD_VALUE, PATIENCE_S
-from tests.spark.kafka.test_source import new_topic
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory

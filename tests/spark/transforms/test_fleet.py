@@ -11,21 +11,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tests import acts
+from tests.acts import commit, new_topic
 from tests.patience import until
 from tests.spark.commits import commits_in
-from tests.spark.kafka.test_source import (
-    PATIENCE_S,
-    ask,
-    commit,
-    consume,
-    decoded,
-    new_topic,
-    produce,
-    records_of_groups,
-)
+from tests.spark.kafka.test_source import ask, consume, decoded, produce, records_of_groups
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec
@@ -40,21 +33,7 @@ from groupkeeper.protocol.uuids import uuid_text
 
 
 def member(servers: str, group_id: str, topic: str, protocol: str) -> Consumer:
-    """A consumer that has its partitions."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers, "group.id": group_id, "group.protocol": protocol, "client.id": "me",
-            "enable.auto.commit": False, "auto.offset.reset": "earliest",
-        }
-    )  # fmt: skip
-    consumer.subscribe([topic])
-
-    def has_all() -> bool:
-        consumer.poll(0.1)
-        return len(consumer.assignment()) == 3
-
-    until(has_all)
-    return consumer
+    return acts.member(servers, group_id, topic, partitions=3, client={"group.protocol": protocol, "client.id": "me"})
 
 
 Rows = list[dict[str, Any]]
@@ -64,10 +43,7 @@ Rows = list[dict[str, Any]]
 def test_groups_of_all_kinds_are_as_admin_reports_them(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     topic, mark = new_topic(servers), uuid.uuid4().hex[:6]
     began_ms = time.time_ns() // 10**6
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(90):  # of now: the broker's retention takes old ones away while this runs
-        producer.produce(topic, b"v", None, number % 3)
-    assert producer.flush(PATIENCE_S) == 0
+    acts.produce(servers, topic, "v" * 90, range(3))
     written_ms = time.time_ns() // 10**6
     names = {kind: f"{kind}-{mark}" for kind in ("classic", "consumer", "empty", "simple", "deleted")}
     for kind in ("simple", "deleted"):
@@ -176,11 +152,10 @@ def test_offsets_of_an_earlier_topic_are_left_out(servers: str) -> None:
 def test_a_scan_finds_what_list_offsets_finds(spark: SparkSession, servers: str) -> None:
     topic = new_topic(servers)
     begin_ms = 1_700_000_000_000
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "batch.num.messages": 20})
-    for number in range(1500):
-        disorder_ms = (number * 7919) % 50  # within batches and between them
-        producer.produce(topic, b"v", None, number % 2, timestamp=begin_ms + 10 * number - disorder_ms)
-    assert producer.flush(PATIENCE_S) == 0
+    times_ms = [begin_ms + 10 * number - (number * 7919) % 50 for number in range(1500)]  # out of order, in batches too
+    acts.produce(
+        servers, topic, "v" * 1500, (0, 1), times_ms=times_ms, client={"linger.ms": 5, "batch.num.messages": 20}
+    )
     options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic}
     for offset_ms in (7331, 10**9):
         time_ms = begin_ms + offset_ms

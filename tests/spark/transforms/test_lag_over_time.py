@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import PATIENCE_S, new_topic
+from tests.acts import new_topic
+from tests.spark.kafka.test_source import PATIENCE_S
 
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.jobs.snapshot import snapshot

@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
+from tests.acts import commit, new_topic, produce
 from tests.apache_kafka import require as require_apache_kafka
-from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, new_topic
+from tests.spark.kafka.test_source import PATIENCE_S, ask
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
@@ -41,10 +42,7 @@ def started(stack: ExitStack, kind: str, minutes: int, **more: str) -> str:
 def a_topic(servers: str, begins_at: int) -> str:
     """Records of which the first are gone."""
     topic = new_topic(servers, 1)
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(RECORDS):
-        producer.produce(topic, b"%d" % number, partition=0)
-    assert producer.flush(PATIENCE_S) == 0
+    produce(servers, topic, "v" * RECORDS)
     admin = AdminClient({"bootstrap.servers": servers})
     (removed,) = admin.delete_records([TopicPartition(topic, 0, begins_at)]).values()
     removed.result(PATIENCE_S)

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.kafka.test_instant import MINUTE_MS, asked, options_of, rows, write
-from tests.spark.kafka.test_source import commit, new_topic
+from tests.acts import commit, new_topic, produce
+from tests.spark.kafka.test_instant import MINUTE_MS, asked, options_of, rows
 from tests.spark.transforms.traces import HOUR, at, frame, lag_row, listed, ms, seconds_of, table_of
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
@@ -207,9 +207,9 @@ def test_what_was_measured_stays_when_tables_are_rebuilt(spark: SparkSession, se
         (lag,) = rows(tmp_path, "lag", "measured", topic)
         return lag
 
-    write(servers, topic, 40)
+    produce(servers, topic, "v" * 40)
     first = measure(0, 10)
-    write(servers, topic, 60)
+    produce(servers, topic, "v" * 60)
     lag = measure(2, 70)
     rate = pytest.approx(60 / (lag["measured_time"] - first["measured_time"]).total_seconds())
     assert (lag["produced_per_s"], lag["consumed_per_s"], lag["trend"]) == (rate, rate, "steady")

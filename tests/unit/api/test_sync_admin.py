@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import get_type_hints
 
 import pytest
+from tests.acts import make_topic
 
-from groupkeeper import Admin, NewTopic, OffsetAndMetadata, OffsetSpec, SyncAdmin, TopicPartition
+from groupkeeper import Admin, OffsetAndMetadata, OffsetSpec, SyncAdmin, TopicPartition
 from groupkeeper.errors import (
     CallTimedOut,
     ClientClosed,
@@ -26,8 +27,8 @@ PLACE = TopicPartition("orders", 0)
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    with BackgroundBroker() as broker, SyncAdmin(broker.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("orders", 1, 1)]).all()
+    with BackgroundBroker() as broker:
+        make_topic(broker.bootstrap_servers, "orders")
         yield broker.bootstrap_servers
 
 

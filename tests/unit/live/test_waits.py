@@ -4,15 +4,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.times_and_transactions import (
-    FIRST_MS,
-    cut,
-    make_topic,
-    producer_of,
-    send,
-    wait_until_it_ends_at,
-    write_in_transactions,
-)
+from tests.acts import cut, make_topic
+from tests.times_and_transactions import FIRST_MS, producer_of, send, wait_until_it_ends_at, write_in_transactions
 from tests.unit.live.views import row
 
 from groupkeeper.client.admin import Admin

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from tests.acts import make_topic
 from tests.patience import until
 
 from groupkeeper.client.admin import Admin
@@ -27,8 +27,7 @@ PATIENCE_S = 20
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
     with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_topics([NewTopic("orders", 2)])["orders"].result()
+        make_topic(broker.bootstrap_servers, "orders", 2)
         yield broker.bootstrap_servers
 
 

@@ -3,15 +3,13 @@
 import random
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from tests.acts import make_topic, produce
 
 from groupkeeper.pipeline.jobs.scan_time import scan
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.testing.background import BackgroundBroker
 
-PATIENCE_S = 60
 BEGIN_MS = 1_700_000_000_000
 RECORDS = 200
 DELAYS_MS = (0, 0, 90, 2500)
@@ -23,14 +21,9 @@ def test_the_first_record_that_is_late_enough(compression: str) -> None:
     times = [BEGIN_MS + 100 * number - rng.choice(DELAYS_MS) for number in range(RECORDS)]
     with BackgroundBroker(properties={"log.retention.ms": "-1"}) as broker:
         servers = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
-        producer = Producer(
-            {"bootstrap.servers": servers, "batch.num.messages": 9, "compression.type": compression, "linger.ms": 50}
-        )
-        for time_ms in times:
-            producer.produce("t", b"v", None, 0, timestamp=time_ms)
-        assert producer.flush(PATIENCE_S) == 0
+        make_topic(servers, "t")
+        batches: dict[str, str | int] = {"batch.num.messages": 9, "compression.type": compression, "linger.ms": 50}
+        produce(servers, "t", [b"v"] * RECORDS, times_ms=times, client=batches)
         options = parse_options({"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": "t"})
         for _ in range(60):
             time_ms = rng.choice(times) + rng.choice((-1, 0, 1))

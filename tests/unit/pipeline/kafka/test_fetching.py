@@ -8,8 +8,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from tests.acts import cut, make_topic, produce
 from tests.unit.client.fetched_logs import FetchedLogs, batch_of, log_of
 from tests.unit.client.scripted_broker import ScriptedBroker
 
@@ -32,14 +31,10 @@ RECORDS = 100
 def broker() -> Iterator[BackgroundBroker]:
     """A broker with the topic `t`: partition 0 has all its records, 1 has lost the first 40."""
     with BackgroundBroker() as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_topics([NewTopic("t", 2, 1)])["t"].result(PATIENCE_S)
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 10})
-        for number in range(2 * RECORDS):
-            producer.produce("t", b"%d" % number, None, number % 2)
-        assert producer.flush(PATIENCE_S) == 0
-        (removed,) = admin.delete_records([TopicPartition("t", 1, 40)]).values()
-        removed.result(PATIENCE_S)
+        servers = broker.bootstrap_servers
+        make_topic(servers, "t", 2)
+        produce(servers, "t", map(str, range(2 * RECORDS)), (0, 1), client={"batch.num.messages": 10})
+        cut(servers, "t", 40, 1)
         yield broker
 
 

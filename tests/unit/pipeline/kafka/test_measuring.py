@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Message, Producer
+from tests.acts import PATIENCE_S, commit, cut, make_topic, produce
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin import Admin
@@ -26,7 +26,6 @@ from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.testing.background import BackgroundBroker
 
-PATIENCE_S = 60
 BEGIN_MS = 1_700_000_000_000
 
 
@@ -57,17 +56,12 @@ def test_ends_and_the_records_at_committed_offsets() -> None:
     properties = {"log.retention.ms": "-1", "log.message.timestamp.after.max.ms": str(2**63 - 1)}
     with BackgroundBroker(properties=properties) as broker:
         servers = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("t", 3, 1)])["t"].result(PATIENCE_S)
-        producer = Producer({"bootstrap.servers": servers})
-        for number in range(10):
-            producer.produce("t", b"v", None, 0, timestamp=BEGIN_MS + 1000 * number)
-        producer.produce("t", b"v", None, 1, timestamp=2**63 - 1)  # any time, where the topic lets clients
-        assert producer.flush(PATIENCE_S) == 0
-        (removed,) = admin.delete_records([TopicPartition("t", 0, 4)]).values()
-        removed.result(PATIENCE_S)
+        make_topic(servers, "t", 3)
+        produce(servers, "t", [b"v"] * 10, times_ms=range(BEGIN_MS, BEGIN_MS + 10_000, 1000))
+        produce(servers, "t", [b"v"], [1], times_ms=[2**63 - 1])  # any time, where the topic lets clients
+        cut(servers, "t", 4)
         wanted = {Place("t", 0): [2, 7, 10, 99], Place("t", 1): [0], Place("t", 2): [0], Place("away", 9): [1]}
-        commit_something(servers)  # which makes the offsets topic
+        commit(servers, "g", {("t", 0): 1})  # which makes the offsets topic
         before = datetime.now(UTC) - timedelta(milliseconds=1)
         rows = measured(servers, wanted)
     ends = ("log_start_offset", "last_stable_offset", "log_end_offset", "is_deleted")
@@ -84,19 +78,12 @@ def test_ends_and_the_records_at_committed_offsets() -> None:
     assert len(rows[0]["topic_id"]) == 22
 
 
-def commit_something(servers: str) -> None:
-    reader = Consumer({"bootstrap.servers": servers, "group.id": "g"})
-    reader.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
-    reader.close()
-
-
 def test_records_of_aborted_and_open_transactions() -> None:
     """A reader of committed records waits for the first one that no transaction has aborted, up to the LSO."""
     with BackgroundBroker(properties={"log.retention.ms": "-1"}) as broker:
         servers = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("t", 2, 1)])["t"].result(PATIENCE_S)
-        commit_something(servers)
+        make_topic(servers, "t", 2)
+        commit(servers, "g", {("t", 0): 1})
         first, other = (Producer({"bootstrap.servers": servers, "transactional.id": name}) for name in "ab")
         for producer in (first, other):
             producer.init_transactions(PATIENCE_S)
@@ -128,18 +115,12 @@ def test_ends_are_those_of_the_instant_whatever_comes_after_it() -> None:
     """What is written while Spark works is no lag of the groups that could not have read it."""
     with BackgroundBroker() as broker:
         servers = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
-        producer = Producer({"bootstrap.servers": servers})
-        for _ in range(3):
-            producer.produce("t", b"v", partition=0)
-        assert producer.flush(PATIENCE_S) == 0
-        commit_something(servers)
+        make_topic(servers, "t")
+        produce(servers, "t", [b"v"] * 3)
+        commit(servers, "g", {("t", 0): 1})
         cluster = cluster_at(servers)
         instant = instant_of(cluster)
-        for _ in range(100):
-            producer.produce("t", b"v", partition=0)
-        assert producer.flush(PATIENCE_S) == 0
+        produce(servers, "t", [b"v"] * 100)
         (found,) = measure([LogMeasure(cluster, instant, {Place("t", 0): [1]})])
     (row,) = as_read(found).values()
     assert (row["log_end_offset"], row["measured_time"].timestamp() * 1000) == (3, instant.measured_ms)
@@ -176,8 +157,7 @@ def test_logs_are_measured_at_the_stated_instant_while_they_grow() -> None:
 
     with BackgroundBroker() as broker:
         servers = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
+        make_topic(servers, "t")
         writer = threading.Thread(target=write, args=(servers,))
         writer.start()
         try:
@@ -196,12 +176,9 @@ def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
     authorizer = RuleAuthorizer(allows_without_rules=True)
     with BackgroundBroker(authorizer=authorizer) as broker:
         servers = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
-        producer = Producer({"bootstrap.servers": servers})
-        producer.produce("t", b"v", None, 0)
-        assert producer.flush(PATIENCE_S) == 0
-        commit_something(servers)
+        make_topic(servers, "t")
+        produce(servers, "t", [b"v"])
+        commit(servers, "g", {("t", 0): 1})
         instant = instant_of(cluster_at(servers))
         authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC)
         (found,) = measure([LogMeasure(cluster_at(servers), instant, {Place("t", 0): [0]})])

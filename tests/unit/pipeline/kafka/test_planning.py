@@ -3,13 +3,13 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from tests.acts import cut, make_topic, produce
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.reading import readings
@@ -19,7 +19,6 @@ from groupkeeper.pipeline.kafka.planning import Range, ReadPlan, plan_or_raise
 from groupkeeper.pipeline.kafka.source import StreamReader
 from groupkeeper.testing.background import BackgroundBroker
 
-PATIENCE_S = 60
 RECORDS = 100
 BEGIN_MS = 1_700_000_000_000
 """Records are a second apart."""
@@ -29,17 +28,13 @@ BEGIN_MS = 1_700_000_000_000
 def servers() -> Iterator[str]:
     """A broker with the topics `t-1` and `t-2`: partition 0 has all its records, 1 has lost the first 40."""
     with BackgroundBroker(properties={"log.retention.ms": "-1"}) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        for created in admin.create_topics([NewTopic("t-1", 2, 1), NewTopic("t-2", 2, 1)]).values():
-            created.result(PATIENCE_S)
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-        for number in range(RECORDS):
-            for partition in (0, 1):
-                producer.produce("t-1", b"v", None, partition, timestamp=BEGIN_MS + 1000 * number)
-        assert producer.flush(PATIENCE_S) == 0
-        (removed,) = admin.delete_records([TopicPartition("t-1", 1, 40)]).values()
-        removed.result(PATIENCE_S)
-        yield broker.bootstrap_servers
+        servers = broker.bootstrap_servers
+        for topic in ("t-1", "t-2"):
+            make_topic(servers, topic, 2)
+        for partition in (0, 1):
+            produce(servers, "t-1", [b"v"] * RECORDS, [partition], times_ms=count(BEGIN_MS, 1000))
+        cut(servers, "t-1", 40, 1)
+        yield servers
 
 
 def options_of(servers: str, given: dict[str, str]) -> dict[str, str]:

@@ -1,0 +1,104 @@
+"""What tests do at a cluster before they look at it: topics, records, commits, members. Clusters are known by their
+addresses, so that any broker will do; each function returns when its work is done.
+"""
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import OffsetSpec as End
+from tests.patience import until
+
+from groupkeeper import SyncAdmin
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+
+PATIENCE_S = 60
+
+
+def make_topic(servers: str, name: str, partitions: int = 1, /, **config: str) -> None:
+    """Its records stay, of whatever times they are, unless `config` says otherwise."""
+    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **config})
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([topic])[name].result(PATIENCE_S)
+
+
+def new_topic(servers: str, partitions: int = 3) -> str:
+    """A topic with a name that no other has."""
+    name = f"topic-{uuid.uuid4().hex[:8]}"
+    make_topic(servers, name, partitions)
+    return name
+
+
+def produce(
+    servers: str,
+    topic: str,
+    values: Iterable[str | bytes],
+    partitions: Sequence[int] = (0,),
+    *,
+    times_ms: Iterable[int] = (),
+    client: Mapping[str, str | int] = {},
+) -> None:
+    """Records of these values, in the partitions by turns. Without `times_ms`, they are of now; `client` has
+    settings of librdkafka.
+    """
+    producer = Producer({"bootstrap.servers": servers, **client})
+    times = iter(times_ms)
+    for value, partition in zip(values, cycle(partitions), strict=False):
+        producer.produce(topic, value, partition=partition, timestamp=next(times, 0))
+    assert producer.flush(PATIENCE_S) == 0
+
+
+def cut(servers: str, topic: str, offset: int, partition: int = 0) -> None:
+    """Removes the records before an offset."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    (done,) = admin.delete_records([Place(topic, partition, offset)]).values()
+    done.result(PATIENCE_S)
+
+
+def end_of(servers: str, topic: str, partition: int = 0) -> int:
+    place, admin = Place(topic, partition), AdminClient({"bootstrap.servers": servers})
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return int(admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset)
+        except KafkaException as error:  # the metadata of a new topic may be ahead of the broker
+            if error.args[0].code() != KafkaError.UNKNOWN_LEADER_EPOCH or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+def commit(servers: str, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Offsets of a group that has no members."""
+    with SyncAdmin(servers) as admin:
+        wanted = {TopicPartition(*place): OffsetAndMetadata(offset) for place, offset in offsets.items()}
+        admin.alter_consumer_group_offsets(group_id, wanted).all()
+
+
+def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    with SyncAdmin(servers) as admin:
+        found = admin.list_consumer_group_offsets({group_id: None}).result(group_id).all()
+    return {place: commit for place, commit in found.items() if commit is not None}
+
+
+def member(
+    servers: str, group_id: str, *topics: str, partitions: int = 1, client: Mapping[str, str | int] = {}
+) -> Consumer:
+    """A consumer that has been assigned so many partitions. It reads from the beginning, and commits only when told."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers, "group.id": group_id, "auto.offset.reset": "earliest",
+            "enable.auto.commit": False, **client,
+        }
+    )  # fmt: skip
+    consumer.subscribe([*topics])
+
+    def has_all() -> bool:
+        consumer.poll(0.1)
+        return len(consumer.assignment()) >= partitions
+
+    until(has_all, f"partitions of a member of {group_id}")
+    return consumer
