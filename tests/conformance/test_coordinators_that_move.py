@@ -2,8 +2,6 @@
 comes twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A Spark with the lake format that there is for its version: `make lake` runs these tests with each."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

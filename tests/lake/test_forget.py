@@ -1,7 +1,5 @@
 """Rows of groups are gone from the lake's tables, too: at once from what is read, with --purge from every file."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager

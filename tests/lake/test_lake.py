@@ -1,7 +1,5 @@
 """Tables of Delta Lake or Apache Iceberg are the directory's own files, whatever happens to the runs."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

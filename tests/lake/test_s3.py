@@ -1,7 +1,5 @@
 """An output directory on S3: a real server, Hadoop's own way to it."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One Spark session and one broker for all tests here; what runs slowly is said once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A member of a streams group by raw requests: no client library but Java's speaks that protocol."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What all connections together may take: memory, and lines of the log."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from contextlib import suppress

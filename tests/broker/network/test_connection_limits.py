@@ -1,7 +1,5 @@
 """Most open connections, and how fast they may come: of the broker, of a listener, of an address."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

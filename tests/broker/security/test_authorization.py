@@ -1,7 +1,5 @@
 """What a client without rights is told, API by API (section 6.12 of the requirements), and how rules decide."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Client quotas: which holds, how long clients are throttled, and that they outlive the broker."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

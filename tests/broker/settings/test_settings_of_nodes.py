@@ -1,7 +1,5 @@
 """Settings of one node of several: given at the start, or changed by clients."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

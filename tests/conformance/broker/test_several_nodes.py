@@ -1,7 +1,5 @@
 """Three nodes in one process answer as three nodes of Apache Kafka while they are suspended, stop, die and return."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """How big a run of the share groups' simulations is, and how often what goes wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from random import Random

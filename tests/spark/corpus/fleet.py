@@ -1,7 +1,5 @@
 """The input: offsets topics as bytes, read in three refreshes, and what the clusters answer at the instant of each."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import struct

@@ -1,7 +1,5 @@
 """How the present code makes the tables of the corpus: refresh after refresh, each of what is new."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pyarrow as pa

@@ -3,8 +3,6 @@
 `python -m tests.spark.corpus.recorded` records what the present code makes: only after its differences were understood.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tempfile

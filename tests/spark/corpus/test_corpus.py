@@ -1,7 +1,5 @@
 """The present code makes the recorded tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

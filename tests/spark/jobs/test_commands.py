@@ -1,7 +1,5 @@
 """`groupkeeper pipeline` as processes of their own: what they write, say and return."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Topics with their sizes, who reads what, and whose it is: on a broker whose records and readers the test has made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta

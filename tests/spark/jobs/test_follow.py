@@ -1,7 +1,5 @@
 """`groupkeeper pipeline follow`: what is written while it runs is in the tables, once."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lag of `follow` is that of the instant at which a cluster was measured, whatever is read before tables are made."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """`groupkeeper pipeline follow` as a process that is killed at random moments, while offsets are committed."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

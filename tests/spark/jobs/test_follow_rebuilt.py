@@ -1,7 +1,5 @@
 """A cluster that is made again while it is followed: it is seen, nothing of it is mixed, and others go on."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

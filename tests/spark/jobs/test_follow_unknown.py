@@ -1,7 +1,5 @@
 """What `follow` cannot know of a group it calls unknown, with the reason: never stopped, never ok."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

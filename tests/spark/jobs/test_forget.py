@@ -1,7 +1,5 @@
 """`groupkeeper pipeline forget`: rows of groups are gone from every file, those of others are all there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -2,8 +2,6 @@
 knows.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

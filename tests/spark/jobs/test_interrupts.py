@@ -3,8 +3,6 @@ Spark at work, which is named, tables that the next run brings up to date. A kil
 one's own leaves it when it fails.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Resets and undos by groupkeeper's commands, found again in the table of rewinds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/pipeline.md: its examples run as printed, in their order."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

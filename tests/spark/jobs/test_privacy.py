@@ -1,7 +1,5 @@
 """`--privacy`: what the tables keep of people, of clients that are known; nothing private reaches the disk."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable

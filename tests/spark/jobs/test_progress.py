@@ -1,7 +1,5 @@
 """`groupkeeper pipeline snapshot` and `follow` at a terminal and in a pipe: what is shown while they work."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

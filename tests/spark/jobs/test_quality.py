@@ -1,7 +1,5 @@
 """Whether the tables can be relied on: rejects, the checks of a run, `pipeline quality`, the version of the schemas."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

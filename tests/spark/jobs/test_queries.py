@@ -1,7 +1,5 @@
 """Queries of Structured Streaming in the tables, by recorded checkpoints."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

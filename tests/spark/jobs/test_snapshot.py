@@ -1,7 +1,5 @@
 """`groupkeeper pipeline snapshot`: the tables on disk, as any reader of parquet finds them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """A topic that is deleted and created again under its name is another one: it is told once, and no rate mixes both."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq

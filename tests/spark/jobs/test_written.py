@@ -1,7 +1,5 @@
 """What tasks write of the history is what Spark makes of the same rows."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Partitions of the offsets topic without a leader: what is in the others is known all the same."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Tables are of one instant of each cluster, whatever is written while Spark works and however long that takes."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Partitions that come while a stream runs are read from where their logs begin."""
 
-from __future__ import annotations
-
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows

@@ -1,7 +1,5 @@
 """Share groups' offsets by the topic of their state: what a member has accepted, rejected and given back."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The source `groupkeeper` inside Spark: what it reads, and what it says when it cannot."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import uuid

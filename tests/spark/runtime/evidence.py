@@ -2,8 +2,6 @@
 and which tasks wrote each file.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

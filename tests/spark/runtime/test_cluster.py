@@ -2,8 +2,6 @@
 Python does not have this package: it comes with the job.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

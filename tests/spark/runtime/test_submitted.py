@@ -1,7 +1,5 @@
 """A program that spark-submit starts: what it was told about the cluster holds."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

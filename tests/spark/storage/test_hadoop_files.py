@@ -1,7 +1,5 @@
 """Tables where only Spark's Hadoop reaches: here its own way to the files of this machine."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

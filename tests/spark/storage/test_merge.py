@@ -1,7 +1,5 @@
 """Many small files of history become few; its rows stay, and what is appended afterwards comes to them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Directories whose names Spark, Hadoop or Arrow could take for a glob or a URI."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows that are older than is kept go; what is known of now, and of times since then, stays the same."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of what there is now are made of files where they are: these have times with their zone, and statistics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """A history whose tombstones say why offsets went."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 import pyarrow as pa

@@ -5,8 +5,6 @@ version of offset commits, transactions that end, are aborted or stay open, equa
 as compaction leaves them, extreme offsets, names that need quoting.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Who reads what: of all of history at once as of history that comes in parts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

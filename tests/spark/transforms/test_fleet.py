@@ -1,7 +1,5 @@
 """The tables of a broker with groups of all kinds, beside what Admin reports of them."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Mapping

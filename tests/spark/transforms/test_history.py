@@ -1,7 +1,5 @@
 """What became of groups and offsets that their records alone do not tell; test_splits.py has the rest."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 from tests.spark.transforms.causes import with_causes

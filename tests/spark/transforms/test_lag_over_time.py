@@ -1,7 +1,5 @@
 """A past whose lag is known at every minute, from a broker's logs to the numbers and the plots of the report."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """tables.RATES, made of the log, say what the broker's own meters of KIP-496 counted meanwhile."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from contextlib import closing

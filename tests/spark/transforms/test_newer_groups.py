@@ -1,7 +1,5 @@
 """Share groups and streams groups in the tables, beside what Admin reports of them: on our broker and Apache Kafka."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

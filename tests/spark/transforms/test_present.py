@@ -1,7 +1,5 @@
 """What groups are and how they do: groups, members, lag, stale, status, on traces written by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

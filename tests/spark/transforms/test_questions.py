@@ -1,7 +1,5 @@
 """docs/questions.md: each question, as printed, gives in Spark SQL the answer that it gives in DuckDB."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

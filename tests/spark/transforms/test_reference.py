@@ -1,7 +1,5 @@
 """Tables of many random histories at once, each a cluster of its own, as a slow replay in Python has them."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Refresh after refresh of random histories, cut anywhere: the same tables as those of one replay of everything."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What is stale by what clusters say: how long they keep offsets, where logs begin, which topics there are."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -2,8 +2,6 @@
 are in tests/rules.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.spark.transforms.traces import (

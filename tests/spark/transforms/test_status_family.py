@@ -5,8 +5,6 @@ is there is never called stopped, however seldom the topic gets a record or the 
 record waits is, from the moment on from which that can be said.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, NamedTuple
 

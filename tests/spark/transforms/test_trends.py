@@ -1,7 +1,5 @@
 """What measurements tell together: rates, trends and what is kept of them, as a replay in plain Python tells it."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections import defaultdict

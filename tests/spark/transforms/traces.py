@@ -1,7 +1,5 @@
 """Traces written by hand: what a coordinator writes to its log, with the time of each record in seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace

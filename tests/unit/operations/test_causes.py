@@ -1,7 +1,5 @@
 """Which partitions that stand still are told, and what helps."""
 
-from __future__ import annotations
-
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import TopicPartition

@@ -1,7 +1,5 @@
 """Coroutines whose results are waited for by code that is none."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 
