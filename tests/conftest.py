@@ -15,6 +15,7 @@ from _pytest.fixtures import FixtureDef
 from hypothesis import settings
 
 from groupkeeper.cli.framework import garbage
+from groupkeeper.testing.background import BackgroundBroker
 
 _SPILT = ("Traceback (most recent call last)", "never retrieved", "never awaited", "destroyed but it is pending")
 """What no command may write, and asyncio not log."""
@@ -104,6 +105,19 @@ def _no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
         environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         environment.delenv("GROUPKEEPER_CONTEXT", raising=False)
         yield
+
+
+@pytest.fixture(scope="module")
+def broker(request: pytest.FixtureRequest) -> Iterator[BackgroundBroker]:
+    """A broker in a thread for all tests of a module, whose BROKER may have arguments of `BackgroundBroker`."""
+    with BackgroundBroker(**getattr(request.module, "BROKER", {})) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def servers(broker: BackgroundBroker) -> str:
+    """The broker's address."""
+    return broker.bootstrap_servers
 
 
 class _Listener(logging.Handler):

@@ -21,9 +21,9 @@ Command = Callable[..., tuple[int, Any]]
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A module with WITH_APACHE is tested with Apache Kafka, too."""
-    if "servers" in metafunc.fixturenames and getattr(metafunc.module, "WITH_APACHE", False):
+    if "broker" in metafunc.fixturenames and getattr(metafunc.module, "WITH_APACHE", False):
         clusters = ["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)]
-        metafunc.parametrize("servers", clusters, indirect=True, scope="module")
+        metafunc.parametrize("broker", clusters, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +39,18 @@ def authorizer() -> RuleAuthorizer:
 
 
 @pytest.fixture(scope="module")
-def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a broker with the module's STAGE."""
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BackgroundBroker | ApacheKafka]:
+    """With the module's STAGE, if it has one; its BROKER may have other arguments than the stages' settings."""
     is_apache = getattr(request, "param", "") == "apache"
     if is_apache:
         require()
-    with ApacheKafka(SETTINGS) if is_apache else BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(request.module.STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("stage")))
-        yield broker.bootstrap_servers
+    given = getattr(request.module, "BROKER", {"properties": SETTINGS})
+    with ApacheKafka(SETTINGS) if is_apache else BackgroundBroker(**given) as broker:
+        if hasattr(request.module, "STAGE"):
+            asyncio.run(set_up(request.module.STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("stage")))
+        yield broker
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,15 @@ from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.pipeline.jobs.watch import Run
 from groupkeeper.testing.background import BackgroundBroker
 
+BROKER = {"properties": {"transaction.partition.verification.enable": "false"}}
 PLACE = TopicPartition("orders", 0)
 PROPERTY = "client.id=mine"
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with BackgroundBroker(properties={"transaction.partition.verification.enable": "false"}) as broker:
-        make_topic(broker.bootstrap_servers, PLACE.topic)
-        yield broker.bootstrap_servers
+def servers(broker: BackgroundBroker) -> str:
+    make_topic(broker.bootstrap_servers, PLACE.topic)
+    return broker.bootstrap_servers
 
 
 @pytest.fixture(autouse=True)

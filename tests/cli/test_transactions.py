@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,17 +18,12 @@ from groupkeeper.operations import transactions
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
 from groupkeeper.testing.background import BackgroundBroker
 
+BROKER = {"properties": {"transaction.partition.verification.enable": "false"}}
+"""What a broker with this verification refuses, a late batch of an old client leaves."""
 TIMEOUT_MS = 600_000
 HOUR_MS = 3_600_000
 
 Run = Callable[..., tuple[int, Any]]
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    # What a broker with this verification refuses, a late batch of an old client leaves.
-    with BackgroundBroker(properties={"transaction.partition.verification.enable": "false"}) as broker:
-        yield broker.bootstrap_servers
 
 
 @pytest.fixture

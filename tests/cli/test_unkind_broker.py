@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.acts import committed
-from tests.cli.stages import INACTIVE, SETTINGS, put_back, set_up
+from tests.cli.stages import INACTIVE, put_back
 
 from groupkeeper.cli.dropin import kafka_consumer_groups, kafka_get_offsets
 from groupkeeper.cli.main import main
@@ -30,13 +30,7 @@ DROP_INS = (
     "--reset-offsets --group billing --all-topics --shift-by=-8 --dry-run",
 )
 ORDERS = TopicPartition("orders", 0)
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundBroker]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(INACTIVE, broker.bootstrap_servers, tmp_path_factory.mktemp("inactive")))
-        yield broker
+STAGE = INACTIVE
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +38,7 @@ def kind_again(broker: BackgroundBroker, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal"))
     yield
     broker.faults.clear()
-    asyncio.run(put_back(INACTIVE, broker.bootstrap_servers))
+    asyncio.run(put_back(STAGE, broker.bootstrap_servers))
 
 
 def printed(servers: str, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, int, str]]:

@@ -5,7 +5,7 @@ undo restores exactly what was, deleting what wasn't there.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import count
 from typing import NamedTuple
 
@@ -31,8 +31,8 @@ from groupkeeper.operations.plans.reset import Scenario, ShiftBy, ToEarliest, To
 from groupkeeper.operations.plans.undo import make_undo
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, write_batch
-from groupkeeper.testing.background import BackgroundBroker
 
+BROKER = {"properties": {"offsets.topic.num.partitions": "2"}}
 PARTITIONS = 3
 GROUPS = ("one", "two")
 FIRST_MS = 1_700_000_000_000
@@ -86,12 +86,6 @@ moves = st.lists(
     max_size=2,
 )
 selections = st.sets(st.integers(0, PARTITIONS - 1), min_size=1)
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
-        yield broker.bootstrap_servers
 
 
 class Stage:

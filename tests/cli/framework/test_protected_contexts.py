@@ -6,33 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.stages import INACTIVE, SETTINGS, put_back, set_up
+from tests.cli.stages import INACTIVE, put_back
 
 from groupkeeper.cli.framework import execution
 from groupkeeper.cli.main import main
-from groupkeeper.testing.background import BackgroundBroker
 
+STAGE = INACTIVE
 RESET = ["groups", "reset", "billing", "--topic", "orders", "--to-earliest", "--execute"]
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(INACTIVE, broker.bootstrap_servers, tmp_path_factory.mktemp("stage")))
-        yield broker.bootstrap_servers
-
-
 @pytest.fixture(autouse=True)
-def servers(
-    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[str]:
-    """The brokers, which are the protected context prod."""
+def protected(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[None]:
+    """The brokers are the protected context prod."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
-    assert main(["context", "add", "prod", "--bootstrap-server", broker, "--protected"]) == 0
+    assert main(["context", "add", "prod", "--bootstrap-server", servers, "--protected"]) == 0
     capsys.readouterr()
-    yield broker
-    asyncio.run(put_back(INACTIVE, broker))
+    yield
+    asyncio.run(put_back(STAGE, servers))
 
 
 REFUSED = "context prod is protected: add --confirm-context prod; nothing was changed"

@@ -16,18 +16,12 @@ from tests.times_and_transactions import STRAY, write_stray
 
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.cli.main import main
-from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 30
 PROPERTIES = {"transaction.partition.verification.enable": "false", "group.initial.rebalance.delay.ms": "0"}
+BROKER = {"properties": PROPERTIES}
 
 Why = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with BackgroundBroker(properties=PROPERTIES) as broker:
-        yield broker.bootstrap_servers
 
 
 @pytest.fixture

@@ -5,24 +5,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.cli.stages import SETTINGS, put_back, set_up
+from tests.cli.stages import put_back
 from tests.cli.streams_stages import STREAMS_CHANGES
 
 from groupkeeper.cli.dropin import kafka_streams_groups
-from groupkeeper.testing.background import BackgroundBroker
+
+STAGE = STREAMS_CHANGES
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(STREAMS_CHANGES, broker.bootstrap_servers, tmp_path_factory.mktemp("stage")))
-        yield broker.bootstrap_servers
-
-
-@pytest.fixture
-def servers(broker: str) -> Iterator[str]:
-    yield broker
-    asyncio.run(put_back(STREAMS_CHANGES, broker))
+@pytest.fixture(autouse=True)
+def put_back_afterwards(servers: str) -> Iterator[None]:
+    yield
+    asyncio.run(put_back(STAGE, servers))
 
 
 def committed(run: Any, group: str) -> dict[tuple[str, int], int]:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,10 @@ from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import write_batch
 from groupkeeper.testing.background import BackgroundBroker
 
+BROKER: dict[str, Any] = {}
 NOW_MS = time.time_ns() // 10**6
 PLACE = TopicPartition("orders", 0)
 PAIRS: dict[TopicPartition, Pair] = {PLACE: (OffsetAndMetadata(5, 3, "note ☃"), OffsetAndMetadata(0))}
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with BackgroundBroker() as broker:
-        yield broker.bootstrap_servers
 
 
 @pytest.fixture

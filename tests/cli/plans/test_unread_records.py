@@ -1,11 +1,9 @@
 """Commands that go by times of records, where records may not be read: what is not known is said, and nothing done."""
 
-import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.cli.stages import SETTINGS, Stage, set_up
+from tests.cli.stages import SETTINGS, Stage
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin.types import OffsetAndMetadata
@@ -21,13 +19,14 @@ STAGE = Stage(
 )
 
 
+BROKER = {"properties": SETTINGS, "authorizer": RuleAuthorizer(allows_without_rules=True)}
+
+
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    authorizer = RuleAuthorizer(allows_without_rules=True)
-    with BackgroundBroker(properties=SETTINGS, authorizer=authorizer) as broker:
-        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("unread")))
-        authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
-        yield broker.bootstrap_servers
+def servers(broker: BackgroundBroker) -> str:
+    assert isinstance(broker.authorizer, RuleAuthorizer)
+    broker.authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
+    return broker.bootstrap_servers
 
 
 def test_a_clone_leaves_out_what_it_cannot_translate(run: Any) -> None:

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,14 +20,14 @@ from groupkeeper.pipeline.checkpoints.committing import CommitProgress, Committe
 from groupkeeper.pipeline.checkpoints.listener import CommitsToKafka
 from groupkeeper.testing.background import BackgroundBroker
 
+BROKER = {"properties": {"group.initial.rebalance.delay.ms": "0"}}
 PATIENCE_S = 20
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        make_topic(broker.bootstrap_servers, "orders", 2)
-        yield broker.bootstrap_servers
+def servers(broker: BackgroundBroker) -> str:
+    make_topic(broker.bootstrap_servers, "orders", 2)
+    return broker.bootstrap_servers
 
 
 def committed(servers: str, group_id: str) -> dict[tuple[str, int], tuple[int, str]]:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,17 +13,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import pack, plan_or_raise
 from groupkeeper.pipeline.kafka.source import read_ranges
-from groupkeeper.testing.background import BackgroundBroker
 
+BROKER = {"properties": {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "50"}}
 PATIENCE_S = 60
 Row = tuple[Any, ...]
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    properties = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "50"}
-    with BackgroundBroker(properties=properties) as broker:
-        yield broker.bootstrap_servers
 
 
 def new_topic(servers: str, name: str, partitions: int = 3, **config: str) -> str:

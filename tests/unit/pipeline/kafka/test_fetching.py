@@ -5,7 +5,6 @@ import gc
 import random
 import signal
 import socket
-from collections.abc import Iterator
 
 import pytest
 from tests.acts import cut, make_topic, produce
@@ -28,19 +27,13 @@ RECORDS = 100
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[BackgroundBroker]:
-    """A broker with the topic `t`: partition 0 has all its records, 1 has lost the first 40."""
-    with BackgroundBroker() as broker:
-        servers = broker.bootstrap_servers
-        make_topic(servers, "t", 2)
-        produce(servers, "t", map(str, range(2 * RECORDS)), (0, 1), client={"batch.num.messages": 10})
-        cut(servers, "t", 40, 1)
-        yield broker
-
-
-@pytest.fixture
 def servers(broker: BackgroundBroker) -> str:
-    return broker.bootstrap_servers
+    """A broker with the topic `t`: partition 0 has all its records, 1 has lost the first 40."""
+    servers = broker.bootstrap_servers
+    make_topic(servers, "t", 2)
+    produce(servers, "t", map(str, range(2 * RECORDS)), (0, 1), client={"batch.num.messages": 10})
+    cut(servers, "t", 40, 1)
+    return servers
 
 
 def options_of(servers: str, **more: str) -> ReadOptions:
@@ -71,8 +64,8 @@ def test_every_offset_of_the_ranges_arrives_once(servers: str, bytes_of_partitio
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_unkind_broker_is_read_whole(broker: BackgroundBroker, seed: int) -> None:
-    options = options_of(broker.bootstrap_servers, **{"kafka.max.partition.fetch.bytes": "500"})
+def test_an_unkind_broker_is_read_whole(broker: BackgroundBroker, servers: str, seed: int) -> None:
+    options = options_of(servers, **{"kafka.max.partition.fetch.bytes": "500"})
     unkindness = broker.faults.unkind(seed)
     try:
         found = offsets([piece(0, 3, 77), piece(1, 40, 100)], options)
