@@ -51,15 +51,10 @@ async def run(servers: str) -> None:
             await running
 
 
-def unread_errors(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[object, str], object]:
-    """The error codes of a client's answers, until the client reads them; classes, until an answer has one of them."""
+async def test_the_examples_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the client reads each error code of their answers."""
     unread: dict[tuple[object, str], object] = {}
-
-    def watch(kind: type, name: str) -> None:
-        slot = vars(kind)[name]
-        read = property(lambda one: (unread.pop((id(one), name), None), slot.__get__(one))[1], slot.__set__)
-        monkeypatch.setattr(kind, name, read)
-        unread[kind, name] = kind
+    known: set[tuple[object, str]] = set()
 
     def note(one: object) -> None:
         for each in one if isinstance(one, list | tuple) else ():
@@ -71,20 +66,20 @@ def unread_errors(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[object, str], o
                 unread[id(one), name] = one
 
     def decoded(kind: type[RootMessage], frame: bytes, version: int) -> tuple[int, RootMessage]:
-        for own in vars(sys.modules[kind.__module__]).values():
-            for name in getattr(own, "__slots__", ()):
-                if name.endswith("error_code") and not isinstance(vars(own)[name], property):
-                    watch(own, name)
+        structs = [one for one in vars(sys.modules[kind.__module__]).values() if hasattr(one, "__slots__")]
+        new = {(one, name) for one in structs for name in one.__slots__ if name.endswith("error_code")} - known
+        unread.update((each, each[0]) for each in new)
+        known.update(new)
         header, answer = decode_response(kind, frame, version)
         note(answer)
         return header, answer
 
+    def reading(one: Message, name: str) -> object:
+        unread.pop((id(one), name), None)
+        return object.__getattribute__(one, name)
+
     monkeypatch.setattr(connection, "decode_response", decoded)
-    return unread
-
-
-async def test_the_examples_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    unread = unread_errors(monkeypatch)
+    monkeypatch.setattr(Message, "__getattribute__", reading)
     async with Broker() as broker, asyncio.timeout(50):
         await run(broker.bootstrap_servers)
     printed = capsys.readouterr().out
