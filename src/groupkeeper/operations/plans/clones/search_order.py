@@ -95,7 +95,7 @@ async def find_places(
     return all_found
 
 
-class _Search:
+class _Sought:
     """The places that one call is to find."""
 
     def __init__(
@@ -171,13 +171,13 @@ class _PlaceFinder:
         self._known = {tp: known[-1:] for tp, known in self._known.items()}
         return search.found, search.failed
 
-    async def _begin(self, positions: Sequence[Position]) -> _Search:
+    async def _begin(self, positions: Sequence[Position]) -> _Sought:
         """Reads the source's records around the positions, but for empty logs, which have none."""
         found, failed = self._of_empty_logs(positions)
         offsets = {at: self._offset_in_log(at) for at in positions if at not in found and at not in failed}
-        return _Search(found, failed, offsets, await self._source.around(offsets))
+        return _Sought(found, failed, offsets, await self._source.around(offsets))
 
-    async def _find_by_syncs(self, search: _Search) -> None:
+    async def _find_by_syncs(self, search: _Sought) -> None:
         """Takes the places of MirrorMaker 2's syncs that are exact, or behind what content has found: the last of
         several copies. The others are bounds.
         """
@@ -193,7 +193,7 @@ class _PlaceFinder:
             if not one.replays or at in copied_again or is_behind:
                 search.found[at] = one
 
-    async def _find_by_neighbours(self, search: _Search, left: Sequence[Position]) -> None:
+    async def _find_by_neighbours(self, search: _Sought, left: Sequence[Position]) -> None:
         """Finds places at the same distance as a found place of the partition, and shortly behind one."""
         distances = {tp: self._distances[tp] for at in left if (tp := at.topic_partition) in self._distances}
         new = {tp: distance for tp, distance in distances.items() if search.tried_distances.get(tp, 0) != distance}
@@ -206,7 +206,7 @@ class _PlaceFinder:
         search.found |= await self._behind(before, search.offsets, search.sources)
 
     async def _find_by_time(
-        self, search: _Search, left: Sequence[Position], scouts: Mapping[TopicPartition, Position]
+        self, search: _Sought, left: Sequence[Position], scouts: Mapping[TopicPartition, Position]
     ) -> None:
         """Finds the place of each partition's scout by time. Where time alone tells it, or nothing does, compares
         samples for all places of the partition. A scout without a better place has its bound, or fails.
