@@ -104,11 +104,18 @@ def coordinator_at(peer: Peer) -> Node:
 
 
 def by_group(groups: Iterable[G], convert: Callable[[G], D]) -> dict[str, D | Failure]:
-    """Each group of a response: converted, or its error."""
-    return {
-        group.group_id: errors.error_for(group.error_code, group.error_message) if group.error_code else convert(group)
-        for group in groups
-    }
+    """Each group of a response: converted, or its error.
+
+    Kafka 3.9 answers for each partition of the offsets topic that has some of the groups, each time with all groups, as
+    not found where they are not: a description counts more than errors.
+    """
+    found: dict[str, D | Failure] = {}
+    for group in groups:
+        if not group.error_code:
+            found[group.group_id] = convert(group)
+        elif group.group_id not in found:
+            found[group.group_id] = errors.error_for(group.error_code, group.error_message)
+    return found
 
 
 async def _look_up(

@@ -137,6 +137,23 @@ async def test_falls_back_to_describe_groups(code: int) -> None:
     assert [each.subscribed_topics for each in group.members] == [("t",), None, None, ("t",)]
 
 
+async def test_groups_that_a_broker_repeats_as_not_found() -> None:
+    """As Kafka 3.9 does: each partition of its offsets topic answers for all groups, and knows its own only."""
+
+    def handle(message: m.ConsumerGroupDescribeRequest, version: int) -> RootMessage:
+        answered = [(part, key) for part in message.group_ids for key in message.group_ids]
+        return modern.ConsumerGroupDescribeResponse(
+            groups=[
+                consumer_group(key) if key == part else modern.DescribedGroup(69, None, key) for part, key in answered
+            ]
+        )
+
+    handlers = {"ConsumerGroupDescribe": handle, "DescribeGroups": described_classic()}
+    async with scripted(handlers, ranges={"DescribeGroups": (0, 5)}) as (_, admin):
+        descriptions = (await admin.describe_consumer_groups(["g", "h"])).all()
+    assert {key: group.group_state for key, group in descriptions.items()} == dict.fromkeys("gh", GroupState.ASSIGNING)
+
+
 def listed(*groups: m.ListedGroup) -> Handler:
     return in_turn(m.ListGroupsResponse(groups=list(groups)))
 
