@@ -223,7 +223,7 @@ SHAPES = (
     ("groups delete-offsets", groups_shapes.DELETED_OFFSETS, EXECUTED),
     ("groups delete", groups_shapes.DELETED_GROUPS, EXECUTED),
     ("transactions list", transactions.TRANSACTIONS, _meanings("standing", transactions.STANDINGS)),
-    ("transactions describe", transactions.PLACES, ""),
+    ("transactions describe", transactions.PARTITIONS, ""),
     ("transactions abort", transactions.ABORTED, EXECUTED),
     ("plan reset", plan_shapes.CHANGES, ""),
     ("apply, undo", plan_shapes.OUTCOMES, EXECUTED),

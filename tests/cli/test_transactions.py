@@ -111,17 +111,17 @@ def test_one_that_no_coordinator_has_hangs_when_it_is_old(run: Run, servers: str
 def test_what_is_another_transaction_after_the_prompt_is_not_aborted(servers: str, producer: Producer) -> None:
     """One that no coordinator shows and that goes on lives: its id is hidden. One of a coordinator may be the next."""
     name = "test_what_is_another_transaction_after_the_prompt_is_not_aborted"
-    place = TopicPartition("goes-on", 0)
+    tp = TopicPartition("goes-on", 0)
 
     async def aborted_as_of_an_earlier_look() -> None:
         async with Admin(servers) as admin:
-            planned = await transactions.plan_of_hanging(admin, place, None, 0, is_forced=True)
-            state = planned.places[place]
+            planned = await transactions.plan_of_hanging(admin, tp, None, 0, is_forced=True)
+            state = planned.partitions[tp]
             assert state is not None
-            earlier = planned._replace(places={place: state._replace(last_timestamp=state.last_timestamp - 1)})
+            earlier = planned._replace(partitions={tp: state._replace(last_timestamp=state.last_timestamp - 1)})
             with pytest.raises(transactions.MayStillEnd, match="so nothing was aborted"):
                 await transactions.abort(admin, earlier, None)
-            gone = planned._replace(places={TopicPartition("no-such-topic", 0): state})
+            gone = planned._replace(partitions={TopicPartition("no-such-topic", 0): state})
             with pytest.raises(UnknownTopicOrPartition):  # not: it has ended
                 await transactions.abort(admin, gone, None)
             assert await transactions.abort(admin, planned, None) == planned

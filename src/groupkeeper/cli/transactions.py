@@ -63,7 +63,7 @@ TRANSACTIONS = Shape(
     ],
 )  # fmt: skip
 
-PLACES = Shape(
+PARTITIONS = Shape(
     "transaction",
     "partitions",
     [
@@ -203,7 +203,7 @@ def _rows(found: _Found, now_ms: int) -> Iterator[Row]:
             **_who(None, *producer),
             **_how(parts[0], now_ms),
             "partitions": len(parts),
-            "held_offsets": found.held_in([each.place for each in parts]),
+            "held_offsets": found.held_in([each.tp for each in parts]),
             "coordinator": None,
         }
 
@@ -259,31 +259,31 @@ async def _describe_pages(session: ClusterSession) -> AsyncIterator[Page]:
     seen: set[tuple[str | None, TopicPartition]] = set()
     for each in found.open.transactions:
         if not wanted or each.transactional_id in wanted:
-            seen.add((each.transactional_id, each.place))
-            rows.append(_place_row(each, found, now_ms))
+            seen.add((each.transactional_id, each.tp))
+            rows.append(_partition_row(each, found, now_ms))
     for key, one in described.items():
         if not wanted or key in wanted:
-            rest = [place for place in one.partitions if (key, place) not in seen]
-            places: Sequence[TopicPartition | None] = rest or ([] if one.partitions else [None])
+            rest = [tp for tp in one.partitions if (key, tp) not in seen]
+            tps: Sequence[TopicPartition | None] = rest or ([] if one.partitions else [None])
             who = _who(key, one.producer_id, one.producer_epoch)
             how = {**_known(one, now_ms), "coordinator_epoch": None}
-            rows += ({**who, **_place(place, None, None), **how} for place in places)
+            rows += ({**who, **_partition(tp, None, None), **how} for tp in tps)
     remarks = [] if rows or problems else ["no transaction is open"]
     yield Page(rows, problems, remarks)
 
 
-def _place_row(each: OpenTransaction, found: _Found, now_ms: int) -> Row:
+def _partition_row(each: OpenTransaction, found: _Found, now_ms: int) -> Row:
     state = each.producer
     return {
         **_who(each.transactional_id, state.producer_id, state.producer_epoch),
-        **_place(each.place, state.transaction_start, found.held.get(each.place)),
+        **_partition(each.tp, state.transaction_start, found.held.get(each.tp)),
         **_how(each, now_ms),
         "coordinator_epoch": state.coordinator_epoch,
     }
 
 
-def _place(place: TopicPartition | None, first_offset: int | None, held: int | None) -> Row:
-    topic, partition = place or (None, None)
+def _partition(tp: TopicPartition | None, first_offset: int | None, held: int | None) -> Row:
+    topic, partition = tp or (None, None)
     return {"topic": topic, "partition": partition, "first_offset": first_offset, "held_offsets": held}
 
 
@@ -296,9 +296,9 @@ def _problem_with(failure: Failure, transactional_id: str, deed: Attempt = Attem
 def _add_abort(command: ArgumentParser) -> None:
     add = command.add_argument
     coordinated = "the transactional id, of a transaction that its coordinator has: its producer is fenced"
-    place = "where a transaction is open that no coordinator has"
+    where = "where a transaction is open that no coordinator has"
     add("transaction", nargs="?", metavar="TRANSACTION", help=coordinated)
-    add("--partition", type=values.partition, metavar="TOPIC:PARTITION", help=place)
+    add("--partition", type=values.partition, metavar="TOPIC:PARTITION", help=where)
     which = "with --partition: which one, if several are open there"
     add("--producer-id", type=values.number, metavar="NUMBER", help=which)
     forced = "with --partition: needed, as you may lack DESCRIBE on its transactional id; be sure it hangs"
@@ -350,8 +350,8 @@ def _abort_problem(failure: Failure, options: Namespace) -> Problem:
 
 
 def _abort_rows(planned: Abort, result: str) -> Iterator[Row]:
-    for place, state in planned.places.items() or [(None, None)]:
-        topic, partition = place or (None, None)
+    for tp, state in planned.partitions.items() or [(None, None)]:
+        topic, partition = tp or (None, None)
         yield {
             "transactional_id": planned.transactional_id,
             "producer_id": state and state.producer_id,
@@ -389,7 +389,7 @@ LIST = Command(
 
 DESCRIBE = Command(
     _add_describe,
-    lambda options: run_reports(options, lambda _: ClusterReport(PLACES, _describe_pages)),
+    lambda options: run_reports(options, lambda _: ClusterReport(PARTITIONS, _describe_pages)),
     "Show each partition that transactions are open in, from which offset on, and how many offsets readers of "
     "committed records do not get.",
     """\

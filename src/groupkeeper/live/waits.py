@@ -46,7 +46,7 @@ class Holders:
         self._asked |= {tp: (held[tp], at_ms) for tp in due}
         found = await open_in(admin, due)
         self._found = {tp: one for tp, one in self._found.items() if tp not in due}
-        self._found |= {one.place: one for one in reversed(found.transactions)}
+        self._found |= {one.tp: one for one in reversed(found.transactions)}
 
     def of(self, tp: TopicPartition) -> OpenTransaction | None:
         """The oldest open transaction in a partition; None: unknown, or no reader waits for one."""
@@ -236,11 +236,13 @@ class Waits:
             is_fresh = position not in uncommitted and abs(at_ms - record.timestamp) < self.short_ms
             if not is_fresh and not self._is_clear(position, end):
                 ends[position] = end
-        places = list(ends)
-        for start in range(0, len(places), _READ_TOGETHER):
+        positions = list(ends)
+        for start in range(0, len(positions), _READ_TOGETHER):
             if self._at_ms != at_ms:
                 return
-            await self._read_up_to({place: ends[place] for place in places[start : start + _READ_TOGETHER]}, admin)
+            await self._read_up_to(
+                {position: ends[position] for position in positions[start : start + _READ_TOGETHER]}, admin
+            )
 
     async def _read_up_to(self, ends: Mapping[Position, int], admin: Admin) -> None:
         latest = {position.topic_partition: OffsetSpec.latest() for position in ends}

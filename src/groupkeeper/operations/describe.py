@@ -24,12 +24,12 @@ from groupkeeper.operations.topics import describe_topics, listed, unreachable
 from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
 
 
-class Places:
+class PartitionTable:
     """The rows of a table of offsets, by column, except columns of the group alone (offsets, epochs, lags).
 
     A row is a partition with an offset of the group, or assigned to a member. `members`: None for a partition without
     a member; `ends`: None for an unknown log end, with the reason in `failures` (no leader, no topic, no permission
-    …). Groups without members share their places when they have offsets in the same partitions.
+    …). Groups without members share their table when they have offsets in the same partitions.
     """
 
     __slots__ = ("ends", "failures", "members", "partitions")
@@ -45,14 +45,14 @@ class Places:
 
 
 class GroupOffsets(NamedTuple):
-    """The offsets of a group, by column; a row for each of the places.
+    """The offsets of a group, by column; a row for each row of the table.
 
     −1 as the protocol has it: nothing committed (`offsets`), not known (`epochs`). `lags` are None where either
     end isn't known.
     """
 
     description: ConsumerGroupDescription
-    places: Places
+    table: PartitionTable
     offsets: Sequence[int]
     epochs: Sequence[int]
     lags: Sequence[int | None]
@@ -139,34 +139,35 @@ class OffsetTables:
 
     def __init__(self, ends: FoundEnds) -> None:
         self._ends = ends
-        self._places: dict[tuple[TopicPartition, ...], Places] = {}  # of groups without members
+        self._tables: dict[tuple[TopicPartition, ...], PartitionTable] = {}  # of groups without members
 
     def table(self, group: ConsumerGroupDescription, committed: CommittedOffsets) -> GroupOffsets:
         """The offsets of one group with their lag where both ends of it are known."""
-        places = self._places_of(group.members, committed.partitions)
+        table = self._table_of(group.members, committed.partitions)
         offsets: Sequence[int] = committed.offsets
         epochs = committed.leader_epochs
-        if places.partitions != committed.partitions:
+        if table.partitions != committed.partitions:
             row_by_partition = {partition: row for row, partition in enumerate(committed.partitions)}
-            rows = [row_by_partition.get(partition) for partition in places.partitions]
+            rows = [row_by_partition.get(partition) for partition in table.partitions]
             offsets, epochs = ([-1 if row is None else column[row] for row in rows] for column in (offsets, epochs))
         lags = [
-            None if offset < 0 or end is None else end - offset
-            for offset, end in zip(offsets, places.ends, strict=True)
+            None if offset < 0 or end is None else end - offset for offset, end in zip(offsets, table.ends, strict=True)
         ]
         # The constructors of named tuples take three times as long, and this runs for every group.
-        return tuple.__new__(GroupOffsets, (group, places, offsets, epochs, lags))
+        return tuple.__new__(GroupOffsets, (group, table, offsets, epochs, lags))
 
-    def _places_of(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> Places:
+    def _table_of(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> PartitionTable:
         if members:
-            return self._places_with(members, committed)
-        places = self._places.get(committed)
-        if places is None:
+            return self._table_with(members, committed)
+        table = self._tables.get(committed)
+        if table is None:
             in_order = tuple(sorted(committed))
-            places = self._places[committed] = Places(in_order, [None] * len(committed), self._ends)
-        return places
+            table = self._tables[committed] = PartitionTable(in_order, [None] * len(committed), self._ends)
+        return table
 
-    def _places_with(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> Places:
+    def _table_with(
+        self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]
+    ) -> PartitionTable:
         """Partitions by member, those with most partitions first; then partitions of no member."""
         partitions: list[TopicPartition] = []
         owners: list[MemberDescription | None] = []
@@ -175,4 +176,4 @@ class OffsetTables:
             partitions += assigned
             owners += [member] * len(assigned)
         rest = sorted(set(committed).difference(partitions))
-        return Places((*partitions, *rest), owners + [None] * len(rest), self._ends)
+        return PartitionTable((*partitions, *rest), owners + [None] * len(rest), self._ends)

@@ -173,7 +173,7 @@ async def _selected(
         else:
             raise TopicMissing(_unusable(topic, failure)) from failure
     gone = [tp for tp in groups.committed[group_id] if tp.topic in described.done and tp not in set(tps)]
-    warnings += [f"{place}: the partition no longer exists; it is left out of the plan" for place in sorted(gone)]
+    warnings += [f"{tp}: the partition no longer exists; it is left out of the plan" for tp in sorted(gone)]
     return tps
 
 

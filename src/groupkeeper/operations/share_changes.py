@@ -147,7 +147,7 @@ class ShareDeletion:
         self._recorder = recorder
         self._kind = kind
         self._begun: BegunPart | None = None
-        self._places: dict[str, list[TopicPartition]] = {}
+        self._tps: dict[str, list[TopicPartition]] = {}
 
     async def begin(self, group_ids: Iterable[str], topics: Iterable[str] | None = None) -> None:
         """Journals a coming deletion of offsets: all of the groups, or those of `topics`. Does nothing if nothing
@@ -166,7 +166,7 @@ class ShareDeletion:
             changes = {tp: Change(_as_commit(one), None) for tp, one in gone.items()}
             if changes:
                 plans.append(GroupPlan(group_id, changes))
-                self._places[group_id] = list(changes)
+                self._tps[group_id] = list(changes)
         if plans:
             cluster_id = await known_cluster_id(self._admin)
             plan = Plan(cluster_id, tuple(plans), self._kind)
@@ -177,7 +177,7 @@ class ShareDeletion:
         if self._recorder is None or self._begun is None:
             return
         outcome: Batch[str, Outcome] = Batch()
-        for group_id, some in self._places.items():
+        for group_id, some in self._tps.items():
             if group_id in failed:
                 outcome.failed[group_id] = failed[group_id]
                 continue

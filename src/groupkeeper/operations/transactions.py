@@ -31,7 +31,7 @@ _LONGEST = "transaction.max.timeout.ms"
 
 
 class NothingToAbort(OperationRefused):
-    """No open transaction has that name or is at that place."""
+    """No open transaction has that name or is in that partition."""
 
 
 class MayStillEnd(OperationRefused):
@@ -41,7 +41,7 @@ class MayStillEnd(OperationRefused):
 class OpenTransaction(NamedTuple):
     """An open transaction in a partition."""
 
-    place: TopicPartition
+    tp: TopicPartition
     producer: ProducerState
     transactional_id: str | None
     """None where `description` is."""
@@ -124,7 +124,7 @@ async def open_anywhere(
     if any(one.description is None for one in found):
         longest_ms = await _longest_timeout_ms(admin)
         found = [one._replace(longest_ms=longest_ms) for one in found]
-    return Open(sorted(found, key=lambda one: (one.began_ms or 0, one.place)), producers.failed, silent, described)
+    return Open(sorted(found, key=lambda one: (one.began_ms or 0, one.tp)), producers.failed, silent, described)
 
 
 def _of(
@@ -187,7 +187,7 @@ class Abort(NamedTuple):
     its coordinator, None: none has it.
     """
 
-    places: dict[TopicPartition, ProducerState | None]
+    partitions: dict[TopicPartition, ProducerState | None]
     transactional_id: str | None = None
     description: TransactionDescription | None = None
 
@@ -195,7 +195,7 @@ class Abort(NamedTuple):
     def name(self) -> str:
         if self.transactional_id is not None:
             return self.transactional_id
-        tp, state = next(iter(self.places.items()))
+        tp, state = next(iter(self.partitions.items()))
         return f"producer {state.producer_id if state else '?'} in {tp.topic}-{tp.partition}"
 
     async def again(self, admin: Admin) -> Abort:
@@ -206,12 +206,12 @@ class Abort(NamedTuple):
             now = await plan_of_known(admin, self.transactional_id)
             is_same = _identity(now.description) == _identity(self.description)
         else:
-            (tp,) = self.places
+            (tp,) = self.partitions
             found = await open_in(admin, [tp])
             if tp in found.failed:
                 raise found.failed[tp]
             now = self
-            is_same = self.places[tp] in [one.producer for one in found.transactions if one.description is None]
+            is_same = self.partitions[tp] in [one.producer for one in found.transactions if one.description is None]
         if not is_same:
             raise MayStillEnd(
                 f"the transaction of {self.name} has ended, goes on, or has a coordinator by now, so nothing was "
@@ -295,13 +295,13 @@ async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abor
     now = await planned.again(admin)
     cluster_id = await known_cluster_id(admin)
     plan = Plan(
-        cluster_id, (GroupPlan(now.name, dict.fromkeys(now.places, Change(None, None))),), Kind.ABORT_TRANSACTION
+        cluster_id, (GroupPlan(now.name, dict.fromkeys(now.partitions, Change(None, None))),), Kind.ABORT_TRANSACTION
     )
     begun = None if recorder is None else await asyncio.to_thread(recorder.begin, plan, admin.principal)
     try:
         if now.transactional_id is not None:
             (await admin.fence_producers([now.transactional_id])).result(now.transactional_id)
-        for tp, state in now.places.items():
+        for tp, state in now.partitions.items():
             if now.transactional_id is None and state is not None:
                 await admin.abort_transaction(tp, state)
     except (ClientError, KafkaError) as failure:

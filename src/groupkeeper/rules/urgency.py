@@ -51,7 +51,7 @@ TO_START: Mapping[str, str] = {
 }
 """Advice for groups that have no members even while they are in use, by their kind."""
 
-PLACES = {each: place for place, each in enumerate(Urgency)}
+URGENCY_RANKS = {each: number for number, each in enumerate(Urgency)}
 """The rank of each urgency: 0 is the most urgent."""
 
 
@@ -139,7 +139,7 @@ def order(facts: UrgencyFacts) -> tuple[int, int, float, int]:
         first = -(facts.growth_per_s or 0) if facts.grows else -(facts.catch_up_ms or 0)
     elif found is Urgency.NONE:
         is_second = -RANKS[facts.status]
-    return PLACES[found], is_second, first, -RANKS[facts.status]
+    return URGENCY_RANKS[found], is_second, first, -RANKS[facts.status]
 
 
 def because(facts: UrgencyFacts) -> str:
@@ -198,7 +198,7 @@ def headline(total: int, found: Mapping[Urgency, int], unknown: int) -> tuple[st
     """
     if not total:
         return "none", "there are no consumer groups"
-    needed = sum(found.get(each, 0) for each in Urgency if PLACES[each] < PLACES[Urgency.SLIPPING])
+    needed = sum(found.get(each, 0) for each in Urgency if URGENCY_RANKS[each] < URGENCY_RANKS[Urgency.SLIPPING])
     left = found.get(Urgency.LEFT, 0)
     if unknown == total and not needed:
         return "none", f"the status of {counted(total, 'group')} is unknown"

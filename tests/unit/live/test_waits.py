@@ -121,7 +121,7 @@ async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> N
         await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
         wait = waits.of(of, NOW_MS)
         assert wait.holder is not None
-        assert (wait.holder.transactional_id, wait.holder.place) == ("open", ("open", 0))
+        assert (wait.holder.transactional_id, wait.holder.tp) == ("open", ("open", 0))
         assert wait == Wait(NOW_MS - FIRST_MS - 7000, held_at=6, holder=wait.holder)
         at_it = row("open", 0, 6, 7)
         await waits.look(admin, {"g": [of, at_it]}, NOW_MS, within_s=10)

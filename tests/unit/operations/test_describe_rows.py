@@ -45,8 +45,8 @@ def test_members_with_more_partitions_come_first_and_unassigned_partitions_last(
     first = TopicPartition("0-first", 0)
     described = group(member("idle"), member("one", A1), member("two", B0, A0))
     table = OffsetTables(FoundEnds({}, {})).table(described, committed({first: 1, A0: 2}))
-    owners = [owner and owner.member_id for owner in table.places.members]
-    rows = list(zip(owners, table.places.partitions, table.offsets, strict=True))
+    owners = [owner and owner.member_id for owner in table.table.members]
+    rows = list(zip(owners, table.table.partitions, table.offsets, strict=True))
     assert rows == [("two", A0, 2), ("two", B0, -1), ("one", A1, -1), (None, first, 1)]
 
 
@@ -55,9 +55,9 @@ def test_lag_needs_both_ends() -> None:
     failure = LeaderNotAvailable()
     tables = OffsetTables(FoundEnds({A0: ListedOffset(10), A1: ListedOffset(20)}, {B0: failure}))
     table = tables.table(group(), committed({B0: 99, A1: -1, A0: 4}, 7))
-    assert list(table.places.partitions) == [A0, A1, B0]
-    assert list(table.places.ends) == [10, 20, None]
-    assert table.places.failures == [failure]
+    assert list(table.table.partitions) == [A0, A1, B0]
+    assert list(table.table.ends) == [10, 20, None]
+    assert table.table.failures == [failure]
     assert (list(table.offsets), list(table.lags)) == ([4, -1, 99], [6, None, None])
     assert list(table.epochs) == [7, 7, 7]
 
@@ -72,7 +72,7 @@ def test_groups_with_the_same_partitions_share_their_places_but_not_their_offset
     one = tables.table(group(), committed({A1: 1, A0: 2}))
     other = tables.table(group(), committed({A1: 3, A0: 4}))
     fewer = tables.table(group(), committed({A1: 5}))
-    assert one.places is other.places is not fewer.places
+    assert one.table is other.table is not fewer.table
     assert [list(table.offsets) for table in (one, other, fewer)] == [[2, 1], [4, 3], [5]]
 
 

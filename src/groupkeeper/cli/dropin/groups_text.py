@@ -22,7 +22,7 @@ from groupkeeper.rules.causes import REBALANCING
 
 if TYPE_CHECKING:
     from groupkeeper.operations.delete import DeletedOffsets
-    from groupkeeper.operations.describe import GroupOffsets, Places
+    from groupkeeper.operations.describe import GroupOffsets, PartitionTable
 
 MISSING = "-"
 
@@ -102,9 +102,9 @@ def offsets(group: GroupOffsets, *, verbose: bool) -> str:
     step = 1 + len(numbers)
     cells: list[object] = [cell(group_id, columns)] * (count * step)
     cells[step - 1 :: step] = map(known, group.lags) if None in group.lags else group.lags
-    for place, column in enumerate(numbers[:-1], 1):
-        cells[place::step] = [MISSING if number < 0 else number for number in column] if min(column) < 0 else column
-    return _table_of(group.places, verbose) % ("GROUP".ljust(columns), *cells)
+    for at, column in enumerate(numbers[:-1], 1):
+        cells[at::step] = [MISSING if number < 0 else number for number in column] if min(column) < 0 else column
+    return _table_of(group.table, verbose) % ("GROUP".ljust(columns), *cells)
 
 
 _NUMBERS = ("LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
@@ -113,21 +113,21 @@ _NOBODY = (MISSING, MISSING, MISSING)
 
 
 @lru_cache
-def _table_of(places: Places, verbose: bool) -> str:
-    """The format of a group's table. It is built once for all groups with the same places.
+def _table_of(table: PartitionTable, verbose: bool) -> str:
+    """The format of a group's rows. It is built once for all groups with the same table.
 
     It takes "GROUP", padded, and then for each row the group id, padded, and the numbers of the row.
     """
-    owners = [(member.member_id, member.host, member.client_id) if member else _NOBODY for member in places.members]
+    owners = [(member.member_id, member.host, member.client_id) if member else _NOBODY for member in table.members]
     columns = [widest(15, (owner[0] for owner in owners)), widest(15, (owner[1] for owner in owners)), 0]
-    topic_columns = widest(15, (topic for topic, _ in places.partitions))
+    topic_columns = widest(15, (topic for topic, _ in table.partitions))
 
     def line(topic: str, partition: object, numbers: Sequence[str], owner: Sequence[str]) -> str:
-        place = f"{cell(topic, topic_columns)} {partition!s:10}".replace("%", "%%")
-        return " ".join(["\n%s", place, *numbers[not verbose :], row(owner, columns).replace("%", "%%")])
+        where = f"{cell(topic, topic_columns)} {partition!s:10}".replace("%", "%%")
+        return " ".join(["\n%s", where, *numbers[not verbose :], row(owner, columns).replace("%", "%%")])
 
     lines = [line("TOPIC", "PARTITION", [f"{name:15}" for name in _NUMBERS], _OWNER)]
-    for (topic, partition), end, owner in zip(places.partitions, places.ends, owners, strict=True):
+    for (topic, partition), end, owner in zip(table.partitions, table.ends, owners, strict=True):
         lines.append(line(topic, partition, ("%-15s", "%-15s", f"{known(end):15}", "%-15s"), owner))
     return "".join(lines) + "\n"
 
@@ -176,11 +176,11 @@ def _member_texts(
 def _member_widths(
     group: ConsumerGroupDescription, rows: Sequence[Sequence[str]], *, static: bool, verbose: bool, migrating: bool
 ) -> list[int]:
-    def column(place: int, least: int) -> int:
-        return widest(least, (texts[place] for texts in rows))
+    def column(at: int, least: int) -> int:
+        return widest(least, (texts[at] for texts in rows))
 
     least = [15, 15, *([17] if static else []), 15, 15]
-    columns = [column(place, size) for place, size in enumerate(least)]
+    columns = [column(at, size) for at, size in enumerate(least)]
     columns.append(15 if verbose else 16)  # the official tool prints a blank after the table that isn't verbose
     if verbose:
         first = len(columns)

@@ -133,7 +133,7 @@ class ConsumerGroups(GroupTool):
                 described.failed.update(part.groups.failed)
                 failed |= part.offsets.failed
                 for group_id, offsets in part.offsets.done.items():
-                    for failure in offsets.places.failures:
+                    for failure in offsets.table.failures:
                         if not isinstance(failure, LeaderNotAvailable):
                             failed.setdefault(group_id, failure)
                     tables[group_id] = groups_text.offsets(offsets, verbose=verbose)

@@ -242,7 +242,7 @@ def as_text(value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return str(value)
-    return places_text(value) or "-"
+    return partitions_text(value) or "-"
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -277,11 +277,11 @@ def shortened(text: str, size: int) -> str:
         keeps -= 1
 
 
-def places_text(places: Sequence[Mapping[str, str | int]]) -> str:
+def partitions_text(tps: Sequence[Mapping[str, str | int]]) -> str:
     """`orders:0,1;payments:2`; no name of a topic has one of those characters."""
     partitions: dict[str, list[str]] = {}
-    for place in places:
-        partitions.setdefault(str(place["topic"]), []).append(str(place["partition"]))
+    for tp in tps:
+        partitions.setdefault(str(tp["topic"]), []).append(str(tp["partition"]))
     return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in partitions.items())
 
 
@@ -373,7 +373,7 @@ class CsvWriter(Writer):
 def _csv_value(value: Value) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if value is None or isinstance(value, str | int) else places_text(value)
+    return value if value is None or isinstance(value, str | int) else partitions_text(value)
 
 
 class PlainWriter(Writer):

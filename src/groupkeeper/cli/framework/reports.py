@@ -10,9 +10,6 @@ from groupkeeper.operations.problems import problem_of as problem_of
 from groupkeeper.operations.reporting.group_rows import Row as Row
 from groupkeeper.operations.reporting.group_rows import Value as Value
 
-Places = Mapping[str, Sequence[int]]
-"""Partitions by topic."""
-
 
 class Column(NamedTuple):
     """A key in JSON, and a column in CSV and tables. `in_table` False: tables have it only if it is selected.

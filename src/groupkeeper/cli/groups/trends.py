@@ -35,8 +35,8 @@ class FirstLook:
         now = time.monotonic()
         for row in rows:
             if row.committed is not None and row.log_end_offset is not None:
-                place = (row.group_id, row.topic, row.partition)
-                self._seen[place] = _Seen(row.committed.offset, row.log_end_offset, now)
+                key = (row.group_id, row.topic, row.partition)
+                self._seen[key] = _Seen(row.committed.offset, row.log_end_offset, now)
 
     def trend_of(self, rows: Sequence[PartitionLag]) -> Row:
         """The columns for some partitions together, from those known in both measurements."""

@@ -99,18 +99,18 @@ def _summary(found: Explained, options: Namespace) -> str:
 
 def _record(fact: Fact) -> str:
     one = fact.record
-    if one is None or fact.place is None:
+    if one is None or fact.tp is None:
         return ""
     headers = ", ".join(f"{name}={value}" for name, value in one.headers)
     time = "without a time" if one.time_ms is None else f"of {utc_text(one.time_ms)}"
-    place = f"{fact.place.topic}-{fact.place.partition}"
-    text = f"{place}: the record at offset {one.offset} is {time}, key {'null' if one.key is None else one.key}"
+    where = f"{fact.tp.topic}-{fact.tp.partition}"
+    text = f"{where}: the record at offset {one.offset} is {time}, key {'null' if one.key is None else one.key}"
     text += f", {'a tombstone' if one.value_size is None else counted(one.value_size, 'byte')}"
     return text + (f", headers {headers}" if headers else "") + (f", value {one.value}" if one.value else "")
 
 
 def _row(fact: Fact, options: Namespace) -> Row:
-    topic, partition = fact.place or (None, None)
+    topic, partition = fact.tp or (None, None)
     one, transaction = fact.record, fact.transaction
     return {
         "cause": str(fact.cause),

@@ -117,7 +117,7 @@ class OffsetStore:
         """Commits or drops a producer's pending offsets."""
         for group_id in sorted(self._groups_by_producer.pop(producer_id, ())):
             partitions = self._pending.get(group_id, {})
-            for topic, partition in [place for place, producers in partitions.items() if producer_id in producers]:
+            for topic, partition in [tp for tp, producers in partitions.items() if producer_id in producers]:
                 offset = partitions[topic, partition].pop(producer_id)
                 if not partitions[topic, partition]:
                     del partitions[topic, partition]

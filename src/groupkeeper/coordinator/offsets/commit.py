@@ -312,10 +312,10 @@ def offset_tombstones(state: StateView, group_id: str, topic: str, partitions: S
 
 def all_offset_tombstones(state: StateView, group_id: str) -> list[Record]:
     """A tombstone for every partition with a committed or pending offset of the group."""
-    places = {
+    tps = {
         (topic, partition): None
         for topic, partitions in state.offsets.of_group(group_id).items()
         for partition in partitions
     }
-    places.update(dict.fromkeys(state.offsets.pending_of_group(group_id)))
-    return [Tombstone(OffsetCommitKey(group_id, topic, partition)) for topic, partition in places]
+    tps.update(dict.fromkeys(state.offsets.pending_of_group(group_id)))
+    return [Tombstone(OffsetCommitKey(group_id, topic, partition)) for topic, partition in tps]

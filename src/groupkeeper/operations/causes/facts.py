@@ -33,7 +33,7 @@ from groupkeeper.rules.transactions import Standing, describe_transaction
 from groupkeeper.rules.words import counted, rate, waiting
 
 _RANKS = {cause: rank for rank, cause in enumerate(Cause)}
-_MOST_PLACES = 5
+_MOST_PARTITIONS = 5
 _MOST_RECORDS = 3
 _PROOF_MS = 5 * 60 * 1000
 """The default of `max.poll.interval.ms`: a member that works on one batch for longer loses its membership."""
@@ -59,7 +59,7 @@ class Fact(NamedTuple):
     """A fact about a group, or one of its partitions."""
 
     cause: Cause
-    place: TopicPartition | None
+    tp: TopicPartition | None
     """The partition; None: it is about the whole group."""
     text: str
     words: tuple[str, ...]
@@ -128,7 +128,7 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
     found = await open_in(admin, held)
     oldest: dict[TopicPartition, OpenTransaction | None] = dict.fromkeys(held)
     for one in reversed(found.transactions):
-        oldest[one.place] = one
+        oldest[one.tp] = one
     apart_ms = round(interval_s * 1000)
     known = GroupAtInstant(
         group, rows, time.time_ns() // 10**6, oldest, rates, nexts, apart_ms=apart_ms,
@@ -181,9 +181,9 @@ def facts_of(group_id: str, known: GroupAtInstant) -> list[Fact]:
         if cause is Cause.STUCK and known.apart_ms >= _PROOF_MS:
             hung = _hung(some, known, moves=total.consumed > 0)
             some = _once(some, hung)
-        left = len(some) - _MOST_PLACES
-        facts = [_of_place(group_id, cause, row, known) for row in some[:_MOST_PLACES]]
-        for number, row in enumerate(some[:_MOST_PLACES]):
+        left = len(some) - _MOST_PARTITIONS
+        facts = [_of_partition(group_id, cause, row, known) for row in some[:_MOST_PARTITIONS]]
+        for number, row in enumerate(some[:_MOST_PARTITIONS]):
             if why := hung.get(_member_of(row)):
                 facts[number] = facts[number]._replace(text=f"{facts[number].text}; {why}", words=("groups", "members"))
         if left > 0:
@@ -311,7 +311,7 @@ def _of_group(group_id: str, cause: Cause, known: GroupAtInstant) -> Fact:
     return Fact(cause, None, text, ("groups", "watch"), (group_id,))
 
 
-def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: GroupAtInstant) -> Fact:
+def _of_partition(group_id: str, cause: Cause, row: PartitionLag, known: GroupAtInstant) -> Fact:
     tp = TopicPartition(row.topic, row.partition)
     offset = None if row.committed is None else row.committed.offset
     if cause is Cause.TRANSACTION:
@@ -361,14 +361,14 @@ async def _with_records(
     ends = {TopicPartition(row.topic, row.partition): row.log_end_offset or 0 for row in rows}
     found, problems = list(facts), list[Problem]()
     for number, fact in list(_stuck(facts))[:_MOST_RECORDS]:
-        place, offset = fact.place, fact.offset
-        if place is None or offset is None:
+        tp, offset = fact.tp, fact.offset
+        if tp is None or offset is None:
             continue
-        offset = nexts.get(place) or offset
+        offset = nexts.get(tp) or offset
         try:
-            record = await next_record(admin, place, offset, ends[place], shows_value=shows_value)
+            record = await next_record(admin, tp, offset, ends[tp], shows_value=shows_value)
         except (KafkaError, ClientError) as failure:
-            problems.append(problem_of(failure, Attempt.READ_RECORDS, topic=place.topic, partition=place.partition))
+            problems.append(problem_of(failure, Attempt.READ_RECORDS, topic=tp.topic, partition=tp.partition))
             continue
         found[number] = fact._replace(record=record)
     return found, problems

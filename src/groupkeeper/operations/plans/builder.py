@@ -59,7 +59,7 @@ class PlanTopics(NamedTuple):
     is_whole: bool = False
 
 
-ALL_COMMITTED = PlanTopics(matches=lambda place: True)
+ALL_COMMITTED = PlanTopics(matches=lambda tp: True)
 
 
 class Made(NamedTuple):
@@ -139,7 +139,7 @@ async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
     plan = plan._replace(principal=admin.principal)
     if len(positions) > MOST_TIMES:
         return plan, [
-            f"the times of records are left out: the plan has {len(positions)} places, more than {MOST_TIMES}"
+            f"the times of records are left out: the plan has {len(positions)} offsets, more than {MOST_TIMES}"
         ]
     times, remarks = await record_times(admin, positions)
 
@@ -226,10 +226,10 @@ class _Maker:
         found = {tp: since.at for tp, since in self._found.items()}
         facts = reset.LogFacts(self._logs.oldest, self._logs.latest, found, committed)
         made = reset.plan_offsets(group_id, usable, scenario, facts)
-        note_by_place = {note.partition: note for note in made.notes}
+        note_by_partition = {note.partition: note for note in made.notes}
         changes: dict[TopicPartition, Change] = {}
         for tp, (before, after, oldest, latest, *_) in made.changes.items():
-            note = note_by_place.get(tp)
+            note = note_by_partition.get(tp)
             if note is None or self._keeps(group_id, note):
                 reason = self._why(tp) if note is None else because(note)
                 changes[tp] = Change(before, after, oldest, latest, None, None, reason)

@@ -46,5 +46,5 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
 
 def trouble_problem(trouble: PlanTrouble, deed: Attempt = Attempt.COMMIT) -> Problem:
     """The problem that keeps a part of a plan from being made or done."""
-    topic, partition = trouble.place
+    topic, partition = trouble.topic_and_partition
     return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)

@@ -30,7 +30,7 @@ async def make_deletion(
     for group_id, committed in groups.committed.items():
         if group_id in groups.failed:
             continue
-        troubles += (PlanTrouble(group_id, place, nothing(place)) for place in lacking(topics, committed))
+        troubles += (PlanTrouble(group_id, tp, nothing(tp)) for tp in lacking(topics, committed))
         changes = {tp: Change(committed[tp], None, why="requested") for tp in sorted(chosen(topics, committed))}
         if changes:
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
@@ -56,7 +56,7 @@ async def make_deletion(
 def chosen(topics: PlanTopics, committed: Committed) -> list[TopicPartition]:
     """The selected partitions with a committed offset."""
     names, partitions = frozenset(topics.names), frozenset(topics.partitions)
-    matches = topics.matches or (lambda place: False)
+    matches = topics.matches or (lambda tp: False)
     return [tp for tp in committed if tp.topic in names or tp in partitions or matches(tp)]
 
 
@@ -65,7 +65,7 @@ def lacking(topics: PlanTopics, committed: Committed) -> list[TopicPartition | s
     known = {tp.topic for tp in committed}
     return [
         *(name for name in topics.names if name not in known),
-        *(place for place in topics.partitions if place not in committed),
+        *(tp for tp in topics.partitions if tp not in committed),
     ]
 
 

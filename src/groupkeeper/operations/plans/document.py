@@ -128,7 +128,7 @@ class _PlanReader:
     """Makes our values of JSON's objects as soon as each is read, so that a large plan isn't in memory twice."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, int], TopicPartition] = {}
+        self._tps: dict[tuple[str, int], TopicPartition] = {}
         self._texts: dict[str, str] = {}
         self._times: dict[str, int] = {}
 
@@ -156,14 +156,14 @@ class _PlanReader:
             raise BadPlanFile("a partition has a topic without a name")
         partition = _number(fields, "partition", f"topic {topic}", _INT)
         assert partition is not None
-        place = self._places.get((topic, partition))
-        if place is None:
-            place = self._places[topic, partition] = TopicPartition(topic, partition)
+        tp = self._tps.get((topic, partition))
+        if tp is None:
+            tp = self._tps[topic, partition] = TopicPartition(topic, partition)
         if fields.keys() != CHANGE_KEYS:
-            _check_keys({"certainty": "", **fields}, CHANGE_KEYS | {"certainty"}, str(place))
+            _check_keys({"certainty": "", **fields}, CHANGE_KEYS | {"certainty"}, str(tp))
         try:
             why = _text(fields, "why", "") or ""
-            return place, Change(
+            return tp, Change(
                 _committed(fields, "before", ""),
                 _committed(fields, "after", ""),
                 _number(fields, "log_start_offset", "", _LONG, may_be_null=True),
@@ -174,7 +174,7 @@ class _PlanReader:
                 certainty=_text(fields, "certainty", "", default="") or "",
             )
         except BadPlanFile as problem:
-            raise BadPlanFile(f"{place}{problem}") from None
+            raise BadPlanFile(f"{tp}{problem}") from None
 
     def _time(self, fields: Mapping[str, Any], name: str) -> int | None:
         text = fields[name]
@@ -196,8 +196,8 @@ class _PlanReader:
             raise BadPlanFile(f"{where}: partitions must be a list of partitions")
         changes: dict[TopicPartition, Change] = dict(rows)
         if len(changes) < len(rows):
-            places = [place for place, _ in rows]
-            twice = next(place for place in places if places.count(place) > 1)
+            tps = [tp for tp, _ in rows]
+            twice = next(tp for tp in tps if tps.count(tp) > 1)
             raise BadPlanFile(f"{where}: {twice} is listed twice")
         return GroupPlan(group_id, changes, (), _text(fields, "state", where) or "")
 

@@ -192,7 +192,7 @@ class PlanTrouble(NamedTuple):
     failure: Failure
 
     @property
-    def place(self) -> tuple[str | None, int | None]:
+    def topic_and_partition(self) -> tuple[str | None, int | None]:
         """The topic and the partition; None: the trouble is not about one."""
         named = self.topic_partition
         return named if isinstance(named, TopicPartition) else (named, None)

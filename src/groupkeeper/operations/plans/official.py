@@ -26,8 +26,8 @@ def commands(plan: Plan, way: Way, scenario: Scenario | None = None) -> list[str
     options = None if scenario is None else scenario_options(scenario)
     for group in plan.groups:
         if options is not None:
-            places = topic_options(group.offsets, plan)
-            lines.append(["--reset-offsets", "--group", group.group_id, *places, *options, "--execute"])
+            topics = topic_options(group.offsets, plan)
+            lines.append(["--reset-offsets", "--group", group.group_id, *topics, *options, "--execute"])
         else:
             lines += _by_offset(group, plan)
         if group.deleted:
@@ -69,9 +69,9 @@ def topic_options(tps: Iterable[TopicPartition], plan: Plan) -> list[str]:
 
 
 def _by_offset(group: GroupPlan, plan: Plan) -> Iterable[list[str]]:
-    places: dict[int, list[TopicPartition]] = {}
+    by_offset: dict[int, list[TopicPartition]] = {}
     for tp, commit in group.offsets.items():
-        places.setdefault(commit.offset, []).append(tp)
-    for offset, some in places.items():
+        by_offset.setdefault(commit.offset, []).append(tp)
+    for offset, some in by_offset.items():
         topics = topic_options(some, plan)
         yield ["--reset-offsets", "--group", group.group_id, *topics, "--to-offset", str(offset), "--execute"]

@@ -234,8 +234,8 @@ def judged(outcome: Batch[str, Outcome]) -> tuple[ApplyResult, list[Lost]]:
     return (ApplyResult.PARTLY if may_be_done else ApplyResult.REFUSED), lost
 
 
-def _lost(group_id: str, place: TopicPartition | None, failure: Failure) -> Lost:
-    topic, partition = (None, None) if place is None else place
+def _lost(group_id: str, tp: TopicPartition | None, failure: Failure) -> Lost:
+    topic, partition = tp or (None, None)
     return Lost(group_id, topic, partition, error_name(failure), str(failure))
 
 

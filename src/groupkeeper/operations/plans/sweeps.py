@@ -103,13 +103,13 @@ def _facts(
     plans: Iterable[GroupPlan], logs: world.Logs, missing: Mapping[TopicPartition, str]
 ) -> dict[str, PlannedTopic]:
     facts: dict[str, PlannedTopic] = {}
-    for place in (tp for plan in plans for tp in plan.changes):
-        found = logs.facts(place.topic, is_whole=place in missing)
+    for tp in (tp for plan in plans for tp in plan.changes):
+        found = logs.facts(tp.topic, is_whole=tp in missing)
         if found is not None:
-            if facts.get(place.topic, NO_PARTITIONS).partitions in (0, None):
-                facts[place.topic] = found
-        elif place in missing:
-            facts[place.topic] = NO_PARTITIONS
+            if facts.get(tp.topic, NO_PARTITIONS).partitions in (0, None):
+                facts[tp.topic] = found
+        elif tp in missing:
+            facts[tp.topic] = NO_PARTITIONS
     return facts
 
 
@@ -131,7 +131,7 @@ async def _times_of_records(admin: Admin, groups: world.FoundGroups, logs: world
     commits: dict[str, dict[TopicPartition, CommitTime]] = {}
     for group_id, committed in groups.committed.items():
         at = {tp: Position(*tp, commit.offset) for tp, commit in committed.items()}
-        if any(place in ends and found.done.get(place) is None for place in at.values()):
+        if any(one in ends and found.done.get(one) is None for one in at.values()):
             continue  # it may have read a new record there: nothing is known of its age
         for tp, commit in committed.items():
             record = found.done.get(at[tp])

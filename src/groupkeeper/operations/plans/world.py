@@ -201,7 +201,9 @@ async def record_times(admin: Admin, positions: Collection[Position]) -> tuple[d
         found = await admin.record_timestamps(positions)
     except (KafkaError, ClientError) as error:
         return {}, [f"the times of records are not known: {error}"]
-    times = {place: time_ms for place, time_ms in found.done.items() if time_ms is not None and time_ms in _WRITABLE}
+    times = {
+        position: time_ms for position, time_ms in found.done.items() if time_ms is not None and time_ms in _WRITABLE
+    }
     return times, times_unknown(found.failed)
 
 
@@ -216,24 +218,24 @@ async def last_records(admin: Admin, ends: Mapping[Position, int]) -> Batch[Posi
             for end, oldest in ends.items()
             if found.done[end] is None and end not in found.failed
         }
-        read = await admin.first_records([at for places in tried.values() for at in places])
-        for end, places in tried.items():
-            failures = [read.failed[at] for at in places if at in read.failed]
+        read = await admin.first_records([at for positions in tried.values() for at in positions])
+        for end, positions in tried.items():
+            failures = [read.failed[at] for at in positions if at in read.failed]
             if failures:
                 found.failed[end] = failures[0]
-            records = (read.done[at] for at in places if at in read.done)
+            records = (read.done[at] for at in positions if at in read.done)
             found.done[end] = next((one for one in records if one is not None and one.offset < end.offset), None)
     return Batch({end: one for end, one in found.done.items() if end not in found.failed}, found.failed)
 
 
 def times_unknown(failed: Mapping[Position, Failure]) -> list[str]:
     """Why the times of records are not known: each reason once."""
-    places_by_reason: dict[str, list[Position]] = {}
-    for place, why in failed.items():
+    positions_by_reason: dict[str, list[Position]] = {}
+    for position, why in failed.items():
         reason = f"{type(why).__name__}: {why}".removesuffix(": ")
-        places_by_reason.setdefault(reason, []).append(place)
+        positions_by_reason.setdefault(reason, []).append(position)
     return [
-        f"{counted(len(places), 'record')} without a known time, for example "
-        f"{places[0].topic}-{places[0].partition} at offset {places[0].offset}: {reason}"
-        for reason, places in places_by_reason.items()
+        f"{counted(len(positions), 'record')} without a known time, for example "
+        f"{positions[0].topic}-{positions[0].partition} at offset {positions[0].offset}: {reason}"
+        for reason, positions in positions_by_reason.items()
     ]

@@ -85,14 +85,14 @@ def member_row(group_id: str, member: AnyMember) -> Row:
         "host": member.host,
         "epoch": member.member_epoch,
         "partitions": None if is_unread(member) else len(member.assignment),
-        "assignment": None if is_unread(member) else _places(member.assignment),
-        "target_assignment": None if target is None else _places(target),
+        "assignment": None if is_unread(member) else _partitions(member.assignment),
+        "target_assignment": None if target is None else _partitions(target),
         "rack_id": member.rack_id,
         "upgraded": own.upgraded if own else None,
     }
 
 
-def _places(partitions: Iterable[TopicPartition]) -> list[dict[str, str | int]]:
+def _partitions(partitions: Iterable[TopicPartition]) -> list[dict[str, str | int]]:
     return [{"topic": topic, "partition": partition} for topic, partition in sorted(partitions)]
 
 

@@ -73,10 +73,10 @@ def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
             }
 
 
-def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
-    """Places that were already as planned, as rows of OUTCOMES."""
+def already_rows(planned: Iterable[GroupPlan], already: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
+    """Partitions that were already as planned, as rows of OUTCOMES."""
     changes = {group.group_id: group.changes for group in planned}
-    for group_id, tp in places:
+    for group_id, tp in already:
         now = _offset(changes[group_id][tp].after)
         row: Row = {"group": group_id, "topic": tp.topic, "partition": tp.partition}
         yield {**row, "before": now, "after": now, "result": "already"}

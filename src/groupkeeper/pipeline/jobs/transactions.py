@@ -38,15 +38,15 @@ def transactions(waiting: Rows, clusters: Clusters) -> pa.Table:
 
 def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator[dict[str, Any]]:
     for each in found:
-        log = instant.logs[each.place]
+        log = instant.logs[each.tp]
         start = each.producer.transaction_start
         if not isinstance(log, LogEnds) or start is None or start >= log.log_end_offset:
             continue  # it began after the instant
         known = each.description
         yield {
             "cluster": name,
-            "topic": each.place.topic,
-            "partition": each.place.partition,
+            "topic": each.tp.topic,
+            "partition": each.tp.partition,
             "producer_id": each.producer.producer_id,
             "producer_epoch": each.producer.producer_epoch,
             "transactional_id": each.transactional_id,

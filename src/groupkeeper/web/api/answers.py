@@ -31,7 +31,7 @@ from groupkeeper.web.pages.judged import Firing, Judge, JudgedGroup, sums_of, wi
 from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of, results_of
 from groupkeeper.web.pages.topics import topics_of
 
-_MOST_PLACES = 200
+_MOST_PARTITIONS = 200
 _MOST_PROBLEMS = 50
 _MOST_NAMES = 20
 
@@ -148,8 +148,8 @@ class Answers(NamedTuple):
     async def change(self, person: Person, change_id: str, page: WantedPage) -> d.RecordedDetail:
         recorded = await self.actions.change(person, change_id)
         head = recorded.head
-        rows = sorted(recorded_rows(recorded, Names(())), key=_row_place)
-        found, after = page.of(rows, _row_place)
+        rows = sorted(recorded_rows(recorded, Names(())), key=_row_key)
+        found, after = page.of(rows, _row_key)
         return d.RecordedDetail(
             id=head.id,
             time=utc_text(head.time_ms),
@@ -171,10 +171,10 @@ class Answers(NamedTuple):
 
     def plan(self, entry: DeskEntry, page: WantedPage) -> d.PlanDetail:
         """A plan that the person may see."""
-        places = sorted(
-            ((group.group_id, tp, group) for group in entry.plan.groups for tp in group.changes), key=_planned_place
+        planned = sorted(
+            ((group.group_id, tp, group) for group in entry.plan.groups for tp in group.changes), key=_planned_key
         )
-        found, after = page.of(places, _planned_place)
+        found, after = page.of(planned, _planned_key)
         results = results_of(entry)
         rows = [
             _fields(row) | {"result": results.get((group_id, tp)) or None}
@@ -252,7 +252,7 @@ def _fields(row: Row) -> dict[str, Any]:
 
 def _cut(row: Row) -> dict[str, Any]:
     """A member, with its assignments cut to the longest that an answer may have."""
-    return {key: value[:_MOST_PLACES] if isinstance(value, list) else value for key, value in _fields(row).items()}
+    return {key: value[:_MOST_PARTITIONS] if isinstance(value, list) else value for key, value in _fields(row).items()}
 
 
 def _place(row: PartitionLag) -> Key:
@@ -263,11 +263,11 @@ def _member(member: AnyMember) -> Key:
     return (member.member_id,)
 
 
-def _row_place(row: Row) -> Key:
+def _row_key(row: Row) -> Key:
     return str(row["group"] or row["transaction"]), str(row["topic"]), int(str(row["partition"]))
 
 
-def _planned_place(each: tuple[str, TopicPartition, GroupPlan]) -> Key:
+def _planned_key(each: tuple[str, TopicPartition, GroupPlan]) -> Key:
     return each[0], *each[1]
 
 

@@ -181,7 +181,7 @@ class OffsetList(MeasuredList):
     offsets: list[OffsetRow]
 
 
-class PartitionPlace(Document):
+class TopicAndPartition(Document):
     topic: str
     partition: int
 
@@ -196,8 +196,8 @@ class MemberRow(Document):
     host: str
     epoch: int | None
     partitions: int | None
-    assignment: list[PartitionPlace] | None
-    target_assignment: list[PartitionPlace] | None
+    assignment: list[TopicAndPartition] | None
+    target_assignment: list[TopicAndPartition] | None
     rack_id: str | None
     upgraded: bool | None
 

@@ -174,8 +174,8 @@ async def explain_group(
     facts = [
         CauseRow(
             cause=str(fact.cause),
-            topic=fact.place and fact.place.topic,
-            partition=fact.place and fact.place.partition,
+            topic=fact.tp and fact.tp.topic,
+            partition=fact.tp and fact.tp.partition,
             fact=fact.text,
             command=text(command(way_to(cluster, toolbox.ways), fact.words, fact.names)),
             offset=fact.offset,

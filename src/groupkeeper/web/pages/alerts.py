@@ -12,7 +12,7 @@ from groupkeeper.live.alerts import FiringAlert
 from groupkeeper.live.rules import Silence
 from groupkeeper.operations.selection import Names
 from groupkeeper.rules import words
-from groupkeeper.rules.urgency import PLACES, Urgency
+from groupkeeper.rules.urgency import URGENCY_RANKS, Urgency
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.pages import parts
@@ -84,7 +84,7 @@ def alerts_page(
     """
     left = [each for each in alerts.firing if urgencies.get(each.key[1:]) is Urgency.LEFT]
     others = [each for each in alerts.firing if urgencies.get(each.key[1:]) is not Urgency.LEFT]
-    others.sort(key=lambda each: PLACES.get(urgencies.get(each.key[1:], Urgency.EXPIRING), 0))
+    others.sort(key=lambda each: URGENCY_RANKS.get(urgencies.get(each.key[1:], Urgency.EXPIRING), 0))
     body = note + (
         _table(others, now_ms, "firing alerts") if others else '<p class="soft">No alert fires.</p>' if not left else ""
     )

@@ -20,7 +20,7 @@ from groupkeeper.web.pages.parts import ANONYMOUS, Viewer, plain, seconds
 
 COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
     PageColumn("status", lambda row: markup.status(row.judged.status), "", "status",
-               lambda row: -row.place[0]),
+               lambda row: -row.rank[0]),
     PageColumn("group", lambda row: parts.group_link(row.cluster, row.group.group_id), "name", "group",
                lambda row: row.group.group_id),
     PageColumn("lag", lambda row: parts.lag_and_lost(row.group.lag), "n", "lag", lambda row: row.group.lag.lag),
@@ -103,7 +103,7 @@ def chosen(rows: Sequence[JudgedGroup], wish: Wish) -> list[JudgedGroup]:
         ]
     )
     if wish.sort == "status":
-        found.sort(key=lambda row: row.place, reverse=not wish.ordering.is_down)
+        found.sort(key=lambda row: row.rank, reverse=not wish.ordering.is_down)
     ordered(found, COLUMNS, wish.ordering)
     return found
 

@@ -31,7 +31,7 @@ _MOST_EVENTS = 200
 _MOST_POINTS = 500
 _MOST_BARS = 60
 _MINUTE_MS = 60_000
-_MOST_PLACES = 40
+_MOST_PARTITIONS = 40
 
 _SKIPS = (
     ". Other partitions of its member move. If the member cannot read the record there, this plans to skip it, so that "
@@ -81,7 +81,7 @@ def group_page(
     causes = causes_of(snapshot.known, group, statuses)
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
     front += _why(snapshot, group, causes, ways) if snapshot.is_up else ""
-    marked = causes[0].place if causes and causes[0].place is not None else statuses.worst and statuses.worst[0]
+    marked = causes[0].tp if causes and causes[0].tp is not None else statuses.worst and statuses.worst[0]
     table = partitions_table(snapshot, group, statuses.by_partition, marked, order)
     numbers = f"<h2>Partitions</h2>{table}{_who(group)}"
     body = (
@@ -225,7 +225,7 @@ def _members(group: GroupView) -> str:
 def _target(member: AnyMember) -> str:
     target = getattr(member, "target_assignment", None)
     is_settled = target is not None and set(target) == set(member.assignment)
-    return "as assigned" if is_settled else "—" if target is None else _places(target)
+    return "as assigned" if is_settled else "—" if target is None else _partitions(target)
 
 
 _MEMBERS: Sequence[PageColumn[AnyMember]] = [
@@ -233,16 +233,16 @@ _MEMBERS: Sequence[PageColumn[AnyMember]] = [
     PageColumn("client", lambda each: markup.text(each.client_id), "name"),
     PageColumn("host", lambda each: markup.text(each.host), "t"),
     number_column("member epoch", lambda each: getattr(each, "member_epoch", None)),
-    PageColumn("assignment", lambda each: _places(each.assignment), "name"),
+    PageColumn("assignment", lambda each: _partitions(each.assignment), "name"),
     PageColumn("target assignment", lambda each: _target(each), "name"),
 ]
 
 
-def _places(tps: Sequence[TopicPartition]) -> str:
+def _partitions(tps: Sequence[TopicPartition]) -> str:
     by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(tps)[:_MOST_PLACES]:
+    for topic, partition in sorted(tps)[:_MOST_PARTITIONS]:
         by_topic.setdefault(topic, []).append(partition)
-    left = len(tps) - _MOST_PLACES
+    left = len(tps) - _MOST_PARTITIONS
     shown = "; ".join(f"{markup.text(topic)}: {', '.join(map(str, some))}" for topic, some in by_topic.items())
     return (shown or "nothing") + (f" and {left:,} more" if left > 0 else "")
 

@@ -132,39 +132,41 @@ def change_made_page(
         f'<p class="banner {tone}">{summary}{broken}</p><div class="card">{markup.numbers(pairs)}'
         f'<p class="note">By {markup.sentence(maker_of(head))}. As a command: '
         f"<code>{escape(shlex.join(head.command))}</code></p></div>{earlier}"
-        f'<div class="actions">{undo}</div><h2>Partitions</h2>{_places(recorded)}'
+        f'<div class="actions">{undo}</div><h2>Partitions</h2>{_partitions(recorded)}'
     )
     return parts.page(f"Change {head.id}", body, [*_TOP, ("journal", "/journal")], viewer)
 
 
-class _Place(NamedTuple):
+class _PartitionOutcome(NamedTuple):
     """The outcome for the offset of a partition."""
 
     group_id: str
-    place: TopicPartition
+    tp: TopicPartition
     before: OffsetAndMetadata | None
     after: OffsetAndMetadata | None
     problem: str
 
 
-_PLACES: Sequence[PageColumn[_Place]] = [
+_PARTITIONS: Sequence[PageColumn[_PartitionOutcome]] = [
     PageColumn("group", lambda each: markup.text(each.group_id), "name"),
-    PageColumn("topic", lambda each: markup.text(each.place.topic), "name"),
-    PageColumn("partition", lambda each: str(each.place.partition), "n"),
+    PageColumn("topic", lambda each: markup.text(each.tp.topic), "name"),
+    PageColumn("partition", lambda each: str(each.tp.partition), "n"),
     PageColumn("before", lambda each: parts.offset(each.before, "none"), "n"),
     PageColumn("after", lambda each: parts.offset(each.after, "deleted"), "n"),
     PageColumn("problem", lambda each: markup.sentence(each.problem), "why"),
 ]
 
 
-def _places(recorded: Recorded) -> str:
+def _partitions(recorded: Recorded) -> str:
     errors = {(one.group_id, one.topic, one.partition): f"{one.error}: {one.message}" for one in recorded.lost}
     rows = [
-        _Place(group_id, tp, before, after, errors.get((group_id, *tp)) or errors.get((group_id, None, None)) or " ")
+        _PartitionOutcome(
+            group_id, tp, before, after, errors.get((group_id, *tp)) or errors.get((group_id, None, None)) or " "
+        )
         for group_id, pairs in recorded.groups.items()
         for tp, (before, after) in pairs.items()
     ]
-    columns = [_PLACES[0]._replace(title=str(recorded.head.subject)), *_PLACES[1:]]
+    columns = [_PARTITIONS[0]._replace(title=str(recorded.head.subject)), *_PARTITIONS[1:]]
     return markup.table(columns, rows, "partitions", most=_MOST_ROWS)
 
 

@@ -23,7 +23,7 @@ class JudgedGroup(NamedTuple):
     judged: Judged
     cluster: str
     urgency_facts: UrgencyFacts
-    place: tuple[int, int, float, int]
+    rank: tuple[int, int, float, int]
 
     @classmethod
     def of(cls, group: GroupView, cluster: str, at_ms: int) -> JudgedGroup:
@@ -34,7 +34,7 @@ class JudgedGroup(NamedTuple):
     def with_alert(self) -> JudgedGroup:
         """The group while an alert about it fires."""
         facts = self.urgency_facts._replace(is_watched=True)
-        return self._replace(urgency_facts=facts, place=order(facts))
+        return self._replace(urgency_facts=facts, rank=order(facts))
 
     @property
     def catch_up_ms(self) -> int | None:

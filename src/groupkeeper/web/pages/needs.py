@@ -51,7 +51,7 @@ def needs_of(snapshots: Iterable[ClusterSnapshot], judge: Judge) -> list[Need]:
     """Groups that need attention, in order; the last known ones of clusters that are down."""
     rows = ((each, row) for each in snapshots for row in judge(each.known))
     found = [Need(rank, each, row) for each, row in rows if (rank := row.urgency) is not Urgency.NONE]
-    return sorted(found, key=lambda one: (one.row.place, one.snapshot.cluster, one.name))
+    return sorted(found, key=lambda one: (one.row.rank, one.snapshot.cluster, one.name))
 
 
 def needs_html(needs: Sequence[Need], now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) -> str:
@@ -131,8 +131,8 @@ def _trend(row: JudgedGroup) -> str:
 
 def _concern(one: Need, statuses: GroupStatuses, cause: Fact | None) -> UrgencyFacts:
     """The facts of a group's urgency, with the reader and the reason of the partition that decides."""
-    group, place = one.row.group, statuses.worst and statuses.worst[0]
-    readers = [each.member for each in group.rows if place == (each.topic, each.partition) and each.member]
+    group, tp = one.row.group, statuses.worst and statuses.worst[0]
+    readers = [each.member for each in group.rows if tp == (each.topic, each.partition) and each.member]
     return one.row.urgency_facts._replace(
         reader=named(readers) if readers else "",
         why=(reason_of(group, statuses.worst) or "") if cause is None else told(cause),

@@ -34,15 +34,15 @@ class _Planned(NamedTuple):
     """The change of a partition, and its outcome."""
 
     group_id: str
-    place: TopicPartition
+    tp: TopicPartition
     change: Change
     result: str
 
 
 _COLUMNS: Sequence[PageColumn[_Planned]] = [
     PageColumn("group", lambda each: markup.text(each.group_id), "name"),
-    PageColumn("topic", lambda each: markup.text(each.place.topic), "name"),
-    PageColumn("partition", lambda each: str(each.place.partition), "n"),
+    PageColumn("topic", lambda each: markup.text(each.tp.topic), "name"),
+    PageColumn("partition", lambda each: str(each.tp.partition), "n"),
     PageColumn("before", lambda each: parts.offset(each.change.before, "none"), "n"),
     PageColumn("after", lambda each: parts.offset(each.change.after, "deleted"), "n"),
     number_column("skipped", lambda each: each.change.skipped),

@@ -41,7 +41,7 @@ def _found(snapshots: Sequence[ClusterSnapshot], wanted: str, judge: Judge) -> s
     """The findings in these clusters."""
     groups = [row for each in snapshots for row in judge(each) if wanted in row.group.group_id.lower()]
     topics = [(each.cluster, topic.name) for each in snapshots for topic in topics_of(each, wanted)]
-    groups.sort(key=lambda row: (row.place, row.group.group_id, row.cluster))
+    groups.sort(key=lambda row: (row.rank, row.group.group_id, row.cluster))
     table = markup.table(_COLUMNS, groups[:_MOST], "groups", untitled=UNTITLED)
     items = "".join(
         f'<li>{parts.topic_link(cluster, name)} <span class="soft">{markup.text(cluster)}</span></li>'

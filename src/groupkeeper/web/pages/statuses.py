@@ -57,9 +57,9 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, statuses: GroupStatus
 
 def told(fact: Fact) -> str:
     """A cause as a sentence without a full stop; it begins with its partition, or with a capital."""
-    if fact.place is None:
+    if fact.tp is None:
         return capitalized(fact.text)
-    return f"{fact.place.topic}-{fact.place.partition}: {fact.text}"
+    return f"{fact.tp.topic}-{fact.tp.partition}: {fact.text}"
 
 
 def _moved_since(group: GroupView, tp: TopicPartition) -> bool:
