@@ -38,10 +38,10 @@ class Api:
     request: type[RootMessage]
     """The class of its requests."""
 
-    def __init__(self, key: int, place: str) -> None:
-        """`place`: the module, and after a colon the ending of its functions' names."""
+    def __init__(self, key: int, where: str) -> None:
+        """`where`: the module, and after a colon the ending of its functions' names."""
         self.key = key
-        self.module, _, of = place.partition(":")
+        self.module, _, of = where.partition(":")
         """The API's module in `apis`."""
         self.ending = f"_{of}" if of else ""
         """Suffix of its functions' names in the module, as `_join`; empty: it is the module's only API."""
@@ -80,8 +80,8 @@ NOT_YET: dict[int, int] = {}
 """The highest version offered of an API whose newer ones have messages, and no answers yet, by key."""
 
 TABLE: dict[int, Api] = {
-    key: Api(key, place)
-    for key, place in (
+    key: Api(key, where)
+    for key, where in (
         (0, "produce"),
         (1, "fetch"),
         (2, "logs:offsets"),
@@ -161,4 +161,4 @@ TABLE: dict[int, Api] = {
         (94, "not_offered"),
     )
 }
-"""Every served API by key, and its place in `apis`."""
+"""Every served API by key, and where it is in `apis`."""

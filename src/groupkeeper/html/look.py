@@ -125,7 +125,7 @@ th[aria-sort=descending] button::after{content:" \\25BC"}
 .wide .name{min-width:18ch}
 .why:where(:not(:empty)){min-width:25ch}
 .why code{display:block;font-size:12.5px;margin:2px 0}
-.places{margin:2px 0 0;padding:0;list-style:none;color:var(--soft);font-size:13px;overflow-wrap:anywhere;
+.rewinds{margin:2px 0 0;padding:0;list-style:none;color:var(--soft);font-size:13px;overflow-wrap:anywhere;
 font-variant-numeric:tabular-nums}
 .undone{margin:6px 0 0;padding-left:10px;border-left:3px solid var(--line)}
 .filter{margin:0 0 10px;width:min(100%,340px);padding:7px 10px;font:inherit;color:inherit;background:var(--card);
@@ -138,7 +138,7 @@ nav,.filter,.ranges,.values{display:none}details::details-content{content-visibi
 .card,.finding li,figure,tr{break-inside:avoid}.group,.finding{break-inside:auto}h2,h3,h4,summary{break-after:avoid}
 .act{columns:1}.grid{grid-template-columns:1fr 1fr}.two{grid-template-columns:1fr 1fr}
 .wide,.group .wide{overflow:visible;max-height:none}.wide table{font-size:9.5px}
-.wide th,.wide td{padding:3px 4px}.wide th,.wide .places,.why code{font-size:9.5px}.numbers dd{font-size:15px}
+.wide th,.wide td{padding:3px 4px}.wide th,.wide .rewinds,.why code{font-size:9.5px}.numbers dd{font-size:15px}
 .wide .name,.why{min-width:0}.wide td.t{white-space:normal}}
 """
     + _OF_STATUSES

@@ -47,7 +47,7 @@ _UNCHECKED: Final = Struct(">qiibI")
 _CHECKED: Final = Struct(">hiqqqhii")
 """`_UNCHECKED` and `_CHECKED` are the two parts of the header: the checksum covers the second."""
 _CRC: Final = Struct(">I")
-_PLACE: Final = Struct(">qii")
+_FRONT: Final = Struct(">qii")
 _SHORT_PAIR: Final = Struct(">hh")
 _MARKER: Final = Struct(">hi")
 
@@ -166,11 +166,11 @@ def _parse_records(buf: bytes, header: BatchHeader) -> tuple[list[Record], int]:
             delta = signed[delta]
         else:
             delta, pos = varint(buf, pos - 1)
-        if (place := buf[pos]) < 0x80:
-            place = signed[place]
+        if (offset_delta := buf[pos]) < 0x80:
+            offset_delta = signed[offset_delta]
             pos += 1
         else:
-            place, pos = varint(buf, pos)
+            offset_delta, pos = varint(buf, pos)
         key, pos = nullable_bytes(buf, pos)
         value, pos = nullable_bytes(buf, pos)
         headers: Sequence[tuple[str, bytes | None]] = ()
@@ -180,7 +180,7 @@ def _parse_records(buf: bytes, header: BatchHeader) -> tuple[list[Record], int]:
             pos += 1
         if pos != end:
             raise CorruptRecord(f"a record of {length} bytes has {length + pos - end}")
-        append(Record(key, value, headers, base_timestamp + delta, base_offset + place))
+        append(Record(key, value, headers, base_timestamp + delta, base_offset + offset_delta))
     return records, pos
 
 
@@ -244,16 +244,23 @@ def write_batch(
     else:
         base_timestamp = max_timestamp = log_append_time_ms
         deltas = [0] * len(records)
-    places = [r.offset - base_offset for r in records] if keeps_offsets else range(len(records))
-    body = compress(compression, _write_records(records, deltas, places))
+    offset_deltas = [r.offset - base_offset for r in records] if keeps_offsets else range(len(records))
+    body = compress(compression, _write_records(records, deltas, offset_deltas))
     attributes = CODECS.index(compression)
     attributes |= (log_append_time_ms is not None) << 3 | is_transactional << 4 | is_control << 5
     checked = _CHECKED.pack(
-        attributes, places[-1], base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, len(records)
+        attributes,
+        offset_deltas[-1],
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
     )
     checked += body
-    place = _PLACE.pack(base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch)
-    return b"".join((place, b"\x02", _CRC.pack(crc32c(checked)), checked))
+    front = _FRONT.pack(base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch)
+    return b"".join((front, b"\x02", _CRC.pack(crc32c(checked)), checked))
 
 
 def write_pairs(
@@ -294,16 +301,16 @@ def write_pairs(
     return _UNCHECKED.pack(base_offset, length, partition_leader_epoch, 2, crc32c(checked)) + checked
 
 
-def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Sequence[int]) -> bytes:
+def _write_records(records: Sequence[Record], deltas: Sequence[int], offset_deltas: Sequence[int]) -> bytes:
     varint = ZIGZAG
     out = bytearray()
-    for record, delta, place in zip(records, deltas, places, strict=True):
+    for record, delta, offset_delta in zip(records, deltas, offset_deltas, strict=True):
         key, value = record.key, record.value
         body = b"".join(
             (
                 b"\x00",
                 varint[delta],
-                varint[place],
+                varint[offset_delta],
                 b"\x01" if key is None else varint[len(key)] + key,
                 b"\x01" if value is None else varint[len(value)] + value,
                 _write_headers(record.headers) if record.headers else b"\x00",
@@ -327,10 +334,10 @@ def stamped(
     batch: bytes, *, base_offset: int, partition_leader_epoch: int, log_append_time_ms: int | None = None
 ) -> bytes:
     """The single batch (format 2) as the leader stores it: with offset, leader epoch, and append time if given."""
-    place = _PLACE.pack(base_offset, len(batch) - 12, partition_leader_epoch)
+    front = _FRONT.pack(base_offset, len(batch) - 12, partition_leader_epoch)
     if log_append_time_ms is not None:
         batch = timed(batch, log_append_time_ms, is_append_time=True)
-    return place + batch[_MAGIC_AT:]
+    return front + batch[_MAGIC_AT:]
 
 
 def timed(batch: bytes, max_timestamp: int, *, is_append_time: bool) -> bytes:

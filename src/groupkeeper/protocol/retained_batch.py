@@ -15,7 +15,7 @@ from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.zigzag import SIGNED, ZIGZAG, read_zigzag
 
 _CHECKED = Struct(">hiqqqhii")
-_PLACE = Struct(">qiiBI")
+_FRONT = Struct(">qiiBI")
 _CHECKED_AT = 21
 _DELETE_HORIZON = 0x40
 _CHECKED_ORDER = 10_000
@@ -55,13 +55,13 @@ def read_keys(buf: bytes, pos: int, header: BatchHeader) -> Iterator[tuple[bytes
             if length < 0 or following > end:
                 raise CorruptRecord(f"a record of {length} bytes at {at} of {end}")
             _, at = read_zigzag(body, at + 1)
-            place, at = read_zigzag(body, at)
-            if place <= last and count > _CHECKED_ORDER and header.attributes & CODEC_MASK:
+            offset_delta, at = read_zigzag(body, at)
+            if offset_delta <= last and count > _CHECKED_ORDER and header.attributes & CODEC_MASK:
                 raise CorruptRecord(f"batch at offset {base_offset}: too many records of the same offsets")
-            last = place
+            last = offset_delta
             size, at = read_zigzag(body, at)
             if size >= 0:
-                yield body[at : at + size], base_offset + place
+                yield body[at : at + size], base_offset + offset_delta
             at = following
     except IndexError as error:
         raise CorruptRecord(f"batch at offset {base_offset}: {error}") from error
@@ -92,14 +92,14 @@ def _entries(body: bytes, header: BatchHeader) -> list[BatchEntry]:
         if length < 0 or end > len(body):
             raise CorruptRecord(f"a record of {length} bytes at {start} of {len(body)}")
         delta, rest = read_zigzag(body, pos + 1)
-        place, pos = read_zigzag(body, rest)
+        offset_delta, pos = read_zigzag(body, rest)
         size, pos = read_zigzag(body, pos)
         key = None
         if size >= 0:
             key = body[pos : pos + size]
             pos += size
         value_size = SIGNED[body[pos]] if body[pos] < 0x80 else 1
-        found.append(BatchEntry(base_offset + place, key, value_size >= 0, delta, start, rest, end))
+        found.append(BatchEntry(base_offset + offset_delta, key, value_size >= 0, delta, start, rest, end))
         start = end
     return found
 
@@ -141,8 +141,8 @@ def retained_batch(
         + packed
     )
     length = _CHECKED_AT - 12 + len(checked)
-    place = _PLACE.pack(header.base_offset, length, header.partition_leader_epoch, 2, crc32c(checked))
-    return place + checked
+    front = _FRONT.pack(header.base_offset, length, header.partition_leader_epoch, 2, crc32c(checked))
+    return front + checked
 
 
 def _shifted(body: bytes, entries: Sequence[BatchEntry], shift: int) -> bytes:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from groupkeeper.broker.log.record_walk import Walked, is_refused_early, read_places, walk
+from groupkeeper.broker.log.record_walk import Walked, is_refused_early, read_deltas, walk
 from groupkeeper.protocol.compression import ContentTooLarge, CorruptRecord
 from groupkeeper.protocol.record_batch import HEADER_SIZE, Record, read_header, read_records, write_batch
 
@@ -43,7 +43,7 @@ def test_the_same_as_the_records(seed: int) -> None:
     places = [
         (time, place, record.key is not None) for place, (time, record) in enumerate(zip(times, records, strict=True))
     ]
-    assert list(read_places(body, 0, len(records))) == places
+    assert list(read_deltas(body, 0, len(records))) == places
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -59,19 +59,19 @@ class Refused(Generic[R]):
 
     def topics(self, others: Iterable[R] = ()) -> list[R]:
         """The response's topics, in Apache Kafka's order: partitions refused here, then the coordinator's answers."""
-        refused = {place: self.topic(*place, partitions) for place, partitions in self.partitions.items()}
+        refused = {tp: self.topic(*tp, partitions) for tp, partitions in self.partitions.items()}
         return joined(refused, others, lambda topic: (topic.name, topic.topic_id))
 
 
-def joined(refused: dict[Any, T], answered: Iterable[T], place: Callable[[T], Any]) -> list[T]:
+def joined(refused: dict[Any, T], answered: Iterable[T], key: Callable[[T], Any]) -> list[T]:
     """The topics that are refused here, then those that the coordinator answers. A topic of both is the coordinator's,
     with the partitions of both.
     """
     for topic in answered:
-        before = refused.get(place(topic))
+        before = refused.get(key(topic))
         if before is not None:
             topic.partitions = [*before.partitions, *topic.partitions]
-        refused[place(topic)] = topic
+        refused[key(topic)] = topic
     return [*refused.values()]
 
 

@@ -72,10 +72,10 @@ async def ask_each(
     allowed = [at for at, one in enumerate(asked) if may_group(broker, call, operation, id_of(one))]
     parts = broker.groups.split_by_shard(allowed, lambda at: id_of(asked[at]))
     asking = []
-    for places in parts:
+    for indexes in parts:
         part = copy(request)
-        setattr(part, name, [asked[at] if known is None else known(asked[at]) for at in places])
-        asking.append(broker.groups.ask(id_of(asked[places[0]]), part, call))
+        setattr(part, name, [asked[at] if known is None else known(asked[at]) for at in indexes])
+        asking.append(broker.groups.ask(id_of(asked[indexes[0]]), part, call))
     answers: list[Any] = await all_of(broker, asking)
     if len(allowed) == len(asked) and len(answers) == 1:
         return answers[0]

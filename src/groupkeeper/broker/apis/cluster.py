@@ -41,8 +41,8 @@ async def handle_elect(broker: Broker, call: Call, request: m.ElectLeadersReques
     if request.topic_partitions is None:
         topics = filter(None, map(broker.topics.get, broker.topics.names()))
         wanted = [(topic.name, range(len(topic.partitions))) for topic in topics]
-    places = [(name, index) for name, indexes in wanted for index in indexes]
-    found = [broker.topics.partition(*place) for place in places]
+    tps = [(name, index) for name, indexes in wanted for index in indexes]
+    found = [broker.topics.partition(*tp) for tp in tps]
     logs = [one for one in found if one is not None]
     outcomes = await broker.elect_leaders(logs, is_unclean=request.election_type == _UNCLEAN)
     results = []

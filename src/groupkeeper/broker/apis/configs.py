@@ -100,8 +100,8 @@ async def alter_each(
     seen: set[tuple[int, str]] = set()
     repeated: set[tuple[int, str]] = set()
     async for one in in_turns(resources):
-        place = one.resource_type, one.resource_name
-        (repeated if place in seen else seen).add(place)
+        named = one.resource_type, one.resource_name
+        (repeated if named in seen else seen).add(named)
     answers = []
     refused = errors.InvalidRequest("Each resource must appear at most once.")
     async for one in in_turns(resources):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.share_fetch_request import AcknowledgementBatch as FetchAcknowledgementBatch
 
     N = TypeVar("N")
-    Place = tuple[bytes, int]
+    TopicIdPartition = tuple[bytes, int]
     Batches = Sequence[AcknowledgementBatch] | Sequence[FetchAcknowledgementBatch]
 
 
@@ -63,11 +63,11 @@ async def _acknowledge_each(
     broker: Broker,
     call: Call,
     request: m.ShareFetchRequest | m.ShareAcknowledgeRequest,
-    acknowledged: Mapping[Place, Batches],
-) -> dict[Place, errors.KafkaError | None]:
+    acknowledged: Mapping[TopicIdPartition, Batches],
+) -> dict[TopicIdPartition, errors.KafkaError | None]:
     """The outcome of the acknowledgements of each partition: the error, or None when they are stored."""
 
-    async def outcome(one: tuple[Place, Batches]) -> errors.KafkaError | None:
+    async def outcome(one: tuple[TopicIdPartition, Batches]) -> errors.KafkaError | None:
         try:
             await _acknowledge(broker, call, request, *one)
         except errors.KafkaError as error:
@@ -78,9 +78,13 @@ async def _acknowledge_each(
 
 
 async def _acknowledge(
-    broker: Broker, call: Call, request: m.ShareFetchRequest | m.ShareAcknowledgeRequest, place: Place, batches: Batches
+    broker: Broker,
+    call: Call,
+    request: m.ShareFetchRequest | m.ShareAcknowledgeRequest,
+    tp: TopicIdPartition,
+    batches: Batches,
 ) -> None:
-    topic_id, index = place
+    topic_id, index = tp
     topic = broker.topics.by_id(topic_id)
     if topic is None:
         raise errors.UnknownTopicId
@@ -99,7 +103,11 @@ async def _acknowledge(
 
 
 def _tell_leaders(
-    broker: Broker, call: Call, answers: Mapping[Place, Any], leader: Callable[[int, int], Any], node: Callable[..., N]
+    broker: Broker,
+    call: Call,
+    answers: Mapping[TopicIdPartition, Any],
+    leader: Callable[[int, int], Any],
+    node: Callable[..., N],
 ) -> list[N]:
     """Sets the leaders of partitions that this node does not lead, as it sees them; returns their addresses."""
     leaders = set()
@@ -131,7 +139,7 @@ def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[
     return acknowledgements
 
 
-async def _by_topic(answers: Mapping[Place, N]) -> dict[bytes, list[N]]:
+async def _by_topic(answers: Mapping[TopicIdPartition, N]) -> dict[bytes, list[N]]:
     """The answers grouped by topic, in the order of each topic's first partition."""
     grouped: dict[bytes, list[N]] = {}
     async for (topic_id, _), answer in in_turns(answers.items()):
@@ -157,11 +165,11 @@ async def handle_fetch(broker: Broker, call: Call, request: m.ShareFetchRequest)
         raise errors.InvalidRequest
     session = await _session(broker, call, request)
     results = await _acknowledge_each(broker, call, request, acknowledged)
-    answers: dict[Place, PartitionData] = {}
+    answers: dict[TopicIdPartition, PartitionData] = {}
     if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
         answers = await _fetch(broker, call, request, session)
-    async for place, error in in_turns(results.items()):
-        _add_result(answers.setdefault(place, PartitionData(place[1])), error)
+    async for tp, error in in_turns(results.items()):
+        _add_result(answers.setdefault(tp, PartitionData(tp[1])), error)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
     endpoints = _tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
@@ -210,27 +218,27 @@ async def _session(broker: Broker, call: Call, request: m.ShareFetchRequest) -> 
         session.advance()
     async for wanted, part in in_turns(_partitions(request)):
         topic = broker.topics.by_id(wanted.topic_id)
-        place = (wanted.topic_id, part.partition_index)
-        if session.add(place, None if topic is None else topic.name) and epoch != FIRST_EPOCH:
-            session.unanswered.add(place)
+        tp = (wanted.topic_id, part.partition_index)
+        if session.add(tp, None if topic is None else topic.name) and epoch != FIRST_EPOCH:
+            session.unanswered.add(tp)
     forgotten = ((topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions)
-    async for place in in_turns(forgotten):
-        session.forget(place)
+    async for tp in in_turns(forgotten):
+        session.forget(tp)
     return session
 
 
 async def _fetch(
     broker: Broker, call: Call, request: m.ShareFetchRequest, session: ShareSession
-) -> dict[Place, PartitionData]:
+) -> dict[TopicIdPartition, PartitionData]:
     """The response for each partition; partitions without changes are left out."""
-    answers: dict[Place, PartitionData] = {}
-    topics: dict[Place, str | None] = {}
-    async for place, name in in_turns(_rotated(session)):
+    answers: dict[TopicIdPartition, PartitionData] = {}
+    topics: dict[TopicIdPartition, str | None] = {}
+    async for tp, name in in_turns(_rotated(session)):
         if name is None or may_topic(broker, call, Operation.READ, name):
-            topics[place] = name
+            topics[tp] = name
         else:
             error = errors.TopicAuthorizationFailed()
-            answers[place] = PartitionData(place[1], error.code, error.message)
+            answers[tp] = PartitionData(tp[1], error.code, error.message)
     max_bytes = min(request.max_bytes, max(broker.front(call.node).server.fetch_room, 1))
     wanted = WantedRecords(
         session=session,
@@ -246,16 +254,16 @@ async def _fetch(
     if request.share_session_epoch == FIRST_EPOCH:
         return answers
     replies = {
-        place: answer
-        async for place, answer in in_turns(answers.items())
-        if answer.records or answer.error_code or place in session.unanswered
+        tp: answer
+        async for tp, answer in in_turns(answers.items())
+        if answer.records or answer.error_code or tp in session.unanswered
     }
     session.unanswered.difference_update(answers)
-    session.unanswered.update(place for place, answer in answers.items() if answer.error_code)
+    session.unanswered.update(tp for tp, answer in answers.items() if answer.error_code)
     return replies
 
 
-def _rotated(session: ShareSession) -> list[tuple[Place, str | None]]:
+def _rotated(session: ShareSession) -> list[tuple[TopicIdPartition, str | None]]:
     """The session's partitions, in a rotated order: each time another one is first, so that none starves."""
     topics = list(session.topics.items())
     first = session.epoch % len(topics) if topics else 0
@@ -285,7 +293,7 @@ async def handle_acknowledge(
     results = await _acknowledge_each(broker, call, request, acknowledged)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
-    answers = {place: _acknowledged(place[1], error) for place, error in results.items()}
+    answers = {tp: _acknowledged(tp[1], error) for tp, error in results.items()}
     endpoints = _tell_leaders(
         broker, call, answers, acknowledge_response.LeaderIdAndEpoch, acknowledge_response.NodeEndpoint
     )

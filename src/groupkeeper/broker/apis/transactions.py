@@ -114,36 +114,34 @@ def _only_transaction(request: m.AddPartitionsToTxnRequest) -> m.AddPartitionsTo
 
 async def _add(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
     """The outcome by partition; all are added, or none."""
-    places = [(topic.name, index) for topic in one.topics for index in topic.partitions]
+    tps = [(topic.name, index) for topic in one.topics for index in topic.partitions]
     if is_client and not may_use(broker, call, one.transactional_id):
-        return dict.fromkeys(places, errors.TransactionalIdAuthorizationFailed.code)
+        return dict.fromkeys(tps, errors.TransactionalIdAuthorizationFailed.code)
     codes = {}
-    async for place in in_turns(places):
-        codes[place] = _check(broker, call, place, is_client=is_client)
+    async for tp in in_turns(tps):
+        codes[tp] = _check(broker, call, tp, is_client=is_client)
     if any(codes.values()):
-        return {place: code or errors.OperationNotAttempted.code for place, code in codes.items()}
+        return {tp: code or errors.OperationNotAttempted.code for tp, code in codes.items()}
     if one.verify_only:
-        return {place: _verify(broker, call, one, place) for place in places}
+        return {tp: _verify(broker, call, one, tp) for tp in tps}
     try:
-        await broker.transactions.add_partitions(
-            one.transactional_id, one.producer_id, one.producer_epoch, places, call
-        )
+        await broker.transactions.add_partitions(one.transactional_id, one.producer_id, one.producer_epoch, tps, call)
     except errors.KafkaError as error:
-        return dict.fromkeys(places, _code_for_version(_FENCED_SINCE, call.api_version, error.code))
-    return dict.fromkeys(places, NONE)
+        return dict.fromkeys(tps, _code_for_version(_FENCED_SINCE, call.api_version, error.code))
+    return dict.fromkeys(tps, NONE)
 
 
-def _check(broker: Broker, call: Call, place: TopicPartition, *, is_client: bool) -> int:
-    topic, index = place
+def _check(broker: Broker, call: Call, tp: TopicPartition, *, is_client: bool) -> int:
+    topic, index = tp
     if is_client and (broker.is_internal(topic) or not may_topic(broker, call, Operation.WRITE, topic)):
         return errors.TopicAuthorizationFailed.code
     return NONE if broker.topics.partition(topic, index) is not None else errors.UnknownTopicOrPartition.code
 
 
-def _verify(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, place: TopicPartition) -> int:
+def _verify(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, tp: TopicPartition) -> int:
     try:
         shard = broker.transactions.shard_for_request(one.transactional_id, call.node)
-        shard.verify_partition(one.transactional_id, one.producer_id, one.producer_epoch, place)
+        shard.verify_partition(one.transactional_id, one.producer_id, one.producer_epoch, tp)
     except errors.KafkaError as error:
         return error.code
     return NONE

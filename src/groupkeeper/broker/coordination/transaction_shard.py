@@ -242,13 +242,13 @@ class TransactionShard(Shard["TransactionRecord"]):
     def _finish_later(self, ending: Transaction, missing: _MissingMarkers, attempts: int, error: KafkaError) -> None:
         # The first attempts fail whenever a broker starts, because groups are loaded later.
         level = DEBUG if attempts < _QUIET_ATTEMPTS else WARNING
-        places = ", ".join(f"{topic}-{index}" for topic, index in sorted(missing)) or "its own record"
+        tps = ", ".join(f"{topic}-{index}" for topic, index in sorted(missing)) or "its own record"
         _log.log(
             level,
             "%r: the transaction of %s is not complete, its marker is not written to %s yet: %s",
             self.log,
             ending.transactional_id,
-            places,
+            tps,
             error.__cause__ or error,
         )
         delay_s = pause_s(_RETRY_S, attempts - 1, _LONGEST_RETRY_S)

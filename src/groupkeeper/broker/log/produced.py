@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.broker.log.record_walk import QUICK_CONTENT, is_quick, is_refused_early, read_places, walk
+from groupkeeper.broker.log.record_walk import QUICK_CONTENT, is_quick, is_refused_early, read_deltas, walk
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.compression import CODECS, Content, ContentTooLarge, beginning, unpacked
 from groupkeeper.protocol.errors import KafkaError
@@ -163,14 +163,16 @@ class Produced:
 
     def _errors(self, earliest: int, latest: int, has_own_times: bool) -> Iterator[tuple[type[KafkaError], int, str]]:
         header, where = self.header, f"topic partition {self.log.topic}-{self.log.index}"
-        for index, (delta, place, has_key) in enumerate(read_places(self.content, self.start, header.record_count)):
+        for index, (delta, offset_delta, has_key) in enumerate(
+            read_deltas(self.content, self.start, header.record_count)
+        ):
             time = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
             if not has_key and self.log.config.is_compacted:
                 yield errors.InvalidRecord, index, f"Compacted topic cannot accept message without key in {where}"
             elif has_own_times and time != NO_TIMESTAMP:
                 if not earliest <= time <= latest:
                     allowed = f"The timestamp should be within [{earliest}, {latest}]"
-                    why = f"Timestamp {time} of message with offset {place} is out of range. {allowed}"
+                    why = f"Timestamp {time} of message with offset {offset_delta} is out of range. {allowed}"
                     yield errors.InvalidTimestamp, index, why
             elif header.has_log_append_time:
                 why = "Invalid timestamp type. Producer should not set timestamp type to LogAppendTime."

@@ -27,11 +27,11 @@ _QUICK_BYTES, _QUICK_RECORDS = 1 << 17, 5000
 _PAUSE = 256
 """Records that are read singly before the next search for a run."""
 _SHORT_RUN, _LONGEST_RUN = 6, 4096
-_PLACES = range(0x2000)
-_EVEN = bytes(place << 1 for place in range(0x40))
-_LOW = bytes(place << 1 & 0x7F | 0x80 for place in _PLACES)
-_HIGH = bytes(place >> 6 for place in _PLACES)
-_MIDDLE = bytes(place >> 6 | 0x80 for place in _PLACES)
+_DELTAS = range(0x2000)
+_EVEN = bytes(delta << 1 for delta in range(0x40))
+_LOW = bytes(delta << 1 & 0x7F | 0x80 for delta in _DELTAS)
+_HIGH = bytes(delta >> 6 for delta in _DELTAS)
+_MIDDLE = bytes(delta >> 6 | 0x80 for delta in _DELTAS)
 """The bytes of the varints of consecutive offset deltas, one table per byte."""
 _BYTES = bytes(range(0x100))
 _ORDERED = bytes(signed + 0x40 for signed in SIGNED) + bytes(0x80)
@@ -87,8 +87,8 @@ def _walk(body: Content, pos: int, count: int, must_be_consecutive: bool, most_h
     """Returns the result and the end position. Inlines varints of one byte, as this runs for each Produce request."""
     signed, varint = SIGNED, read_zigzag
     largest, smallest, has_keyless, is_consecutive = -_BEYOND, _BEYOND, False, True
-    place = next_run = 0
-    while place < count:
+    offset_delta = next_run = 0
+    while offset_delta < count:
         start = pos
         length, pos = varint(body, pos, INT32)
         end = pos + length
@@ -97,9 +97,9 @@ def _walk(body: Content, pos: int, count: int, must_be_consecutive: bool, most_h
         largest = delta if delta > largest else largest
         smallest = delta if delta < smallest else smallest
         offset, pos = (signed[offset], pos + 1) if (offset := body[pos]) < 0x80 else varint(body, pos, INT32)
-        if offset != place:
+        if offset != offset_delta:
             is_consecutive = False
-            if must_be_consecutive and place > _READ_ANYWAY:
+            if must_be_consecutive and offset_delta > _READ_ANYWAY:
                 break
         length, pos = (signed[length], pos + 1) if (length := body[pos]) < 0x80 else varint(body, pos, INT32)
         if length < 0:
@@ -115,27 +115,27 @@ def _walk(body: Content, pos: int, count: int, must_be_consecutive: bool, most_h
             pos += 1
         if pos != end:
             raise CorruptRecord(f"a record of {end - start} bytes has {pos - start}")
-        place += 1
-        if next_run <= place < count - _SHORT_RUN and body[pos] == body[start]:
+        offset_delta += 1
+        if next_run <= offset_delta < count - _SHORT_RUN and body[pos] == body[start]:
             size = pos - start
-            times = _times_of_run(body, start, size, place, count - place)
-            next_run = place if times else place + _PAUSE
+            times = _times_of_run(body, start, size, offset_delta, count - offset_delta)
+            next_run = offset_delta if times else offset_delta + _PAUSE
             if times:
                 first, last = _bounds(times)
                 largest, smallest = max(largest, last), min(smallest, first)
-                place += len(times)
+                offset_delta += len(times)
                 pos += size * len(times)
     return Walked(largest, smallest, has_keyless, is_consecutive), pos
 
 
-def _times_of_run(body: Content, start: int, size: int, place: int, most: int) -> bytes:
-    """The time deltas (one byte each, translated by `_ORDERED`) of a run: the records from index `place` on with the
+def _times_of_run(body: Content, start: int, size: int, offset_delta: int, most: int) -> bytes:
+    """The time deltas (one byte each, translated by `_ORDERED`) of a run: the records from `offset_delta` on with the
     same layout as the record before them, which has `size` bytes from `start` on. Empty without such a run.
     """
     _, at_time = read_zigzag(body, start)
     at_time += 1
     _, at_key = read_zigzag(body, at_time + 1)
-    offsets = _offsets_from(place, at_key - at_time - 1)
+    offsets = _offsets_from(offset_delta, at_key - at_time - 1)
     count = min(most, len(body) // size, len(offsets[0]))
     if count <= 0 or body[at_time] > 0x7F:
         return b""
@@ -156,16 +156,20 @@ def _times_of_run(body: Content, start: int, size: int, place: int, most: int) -
     return times.translate(_ORDERED) if times.isascii() else b""
 
 
-def _offsets_from(place: int, width: int) -> tuple[bytes, ...]:
-    """The `width`-byte varints of the offset deltas from `place` on, one column per byte; empty for other widths."""
-    at = place % len(_LOW)
+def _offsets_from(offset_delta: int, width: int) -> tuple[bytes, ...]:
+    """The `width`-byte varints of the offset deltas from this one on, one column per byte; empty for other widths."""
+    at = offset_delta % len(_LOW)
     end = at + _LONGEST_RUN
     if width == 1:
-        return (_EVEN[place:],)
+        return (_EVEN[offset_delta:],)
     if width == 2:
-        return _LOW[place : place + _LONGEST_RUN], _HIGH[place : place + _LONGEST_RUN]
+        return _LOW[offset_delta : offset_delta + _LONGEST_RUN], _HIGH[offset_delta : offset_delta + _LONGEST_RUN]
     low = _LOW[at:end]
-    return (low, _MIDDLE[at:end], bytes((place >> 13,)) * len(low)) if width == 3 and place >> 20 == 0 else (b"",)
+    return (
+        (low, _MIDDLE[at:end], bytes((offset_delta >> 13,)) * len(low))
+        if width == 3 and offset_delta >> 20 == 0
+        else (b"",)
+    )
 
 
 def _bounds(times: bytes) -> tuple[int, int]:
@@ -191,7 +195,7 @@ def _behind_headers(body: Content, pos: int, count: int, left: int) -> int:
     return pos
 
 
-def read_places(body: Content, pos: int, count: int) -> Iterator[tuple[int, int, bool]]:
+def read_deltas(body: Content, pos: int, count: int) -> Iterator[tuple[int, int, bool]]:
     """For each record: its timestamp and its offset, both relative to the batch's base, and whether it has a key.
     Raises CorruptRecord, IndexError.
     """
@@ -201,8 +205,8 @@ def read_places(body: Content, pos: int, count: int) -> Iterator[tuple[int, int,
         if length < 0 or end > len(body):
             raise CorruptRecord(f"a record of {length} bytes at {pos} of {len(body)}")
         delta, pos = read_zigzag(body, pos + 1)
-        place, pos = read_zigzag(body, pos)
-        yield delta, place, not body[pos] & 1
+        offset_delta, pos = read_zigzag(body, pos)
+        yield delta, offset_delta, not body[pos] & 1
         pos = end
 
 
@@ -220,10 +224,10 @@ def first_of(batch: bytes, times: range, offset: int, limit: int = MAX_DECOMPRES
     if codec := header.attributes & CODEC_MASK:
         body, start = unpacked(codec, batch[HEADER_SIZE:], limit=limit) if header.record_count else b"", 0
     try:
-        for delta, place, _ in read_places(body, start, header.record_count):
+        for delta, offset_delta, _ in read_deltas(body, start, header.record_count):
             time = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
-            if time in times and header.base_offset + place >= offset:
-                return time, header.base_offset + place
+            if time in times and header.base_offset + offset_delta >= offset:
+                return time, header.base_offset + offset_delta
     except IndexError:
         raise CorruptRecord("the last record ends early") from None
     return None

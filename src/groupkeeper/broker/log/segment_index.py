@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from struct import Struct
 
 NO_TIMESTAMP = -1
-_PLACE_SIZE = 8
+_ENTRY_SIZE = 8
 _TIME = Struct(">qi")
 
 
@@ -92,20 +92,20 @@ class SegmentIndex:
     def encode(self) -> tuple[bytes, bytes]:
         """The contents of `.index` and `.timeindex`."""
         self._add_time()
-        places = array("i", bytes(_PLACE_SIZE * len(self._offsets)))
-        places[0::2] = array("i", [offset - self._base_offset for offset in self._offsets])
-        places[1::2] = array("i", self._positions)
+        entries = array("i", bytes(_ENTRY_SIZE * len(self._offsets)))
+        entries[0::2] = array("i", [offset - self._base_offset for offset in self._offsets])
+        entries[1::2] = array("i", self._positions)
         times = [
             _TIME.pack(timestamp, offset - self._base_offset)
             for timestamp, offset in zip(self._timestamps, self._time_offsets, strict=True)
         ]
-        return _big_endian(places).tobytes(), b"".join(times)
+        return _big_endian(entries).tobytes(), b"".join(times)
 
     @classmethod
-    def decode(cls, base_offset: int, interval: int, places: bytes, times: bytes) -> SegmentIndex:
+    def decode(cls, base_offset: int, interval: int, entries: bytes, times: bytes) -> SegmentIndex:
         """The index decoded from two files that are intact."""
         index = cls(base_offset, interval)
-        pairs = _big_endian(array("i", places))
+        pairs = _big_endian(array("i", entries))
         index._offsets = array("q", [base_offset + relative for relative in pairs[0::2]])
         index._positions = array("q", pairs[1::2])
         for timestamp, relative in _TIME.iter_unpack(times):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.shares.sessions import ShareSession
     from groupkeeper.coordinator.share_partition.acquire import Acquired
 
-    Place = tuple[bytes, int]
+    TopicIdPartition = tuple[bytes, int]
 
 _READ_AHEAD = 1 << 20
 """The most bytes read of a partition, unless the member requires more: it acquires few of the readable records."""
@@ -32,7 +32,7 @@ class WantedRecords(NamedTuple):
     """A member's fetch."""
 
     session: ShareSession
-    topics: Mapping[Place, str | None]
+    topics: Mapping[TopicIdPartition, str | None]
     """By topic id and partition, in the order in which they are served: the topic's name; None: unknown."""
     max_wait_ms: int
     min_bytes: int
@@ -51,7 +51,7 @@ class _ShareReading(NamedTuple):
     records: bytes
 
 
-async def fetch(partitions: SharePartitions, wanted: WantedRecords) -> dict[Place, PartitionData]:
+async def fetch(partitions: SharePartitions, wanted: WantedRecords) -> dict[TopicIdPartition, PartitionData]:
     """Answers for the wanted partitions, except those without records to acquire now. Waits while there are fewer than
     `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be loaded doesn't end the wait, and only an
     answer after a wait reports it.
@@ -65,12 +65,12 @@ class _ShareFetch:
     def __init__(self, partitions: SharePartitions, wanted: WantedRecords) -> None:
         self._partitions = partitions
         self._wanted = wanted
-        self._answers: dict[Place, PartitionData] = {}
-        self._ready: dict[Place, LedPartition] = {}
-        self._failed: dict[Place, KafkaError] = {}
-        self._loading: dict[Place, asyncio.Task[LedPartition]] = {}
+        self._answers: dict[TopicIdPartition, PartitionData] = {}
+        self._ready: dict[TopicIdPartition, LedPartition] = {}
+        self._failed: dict[TopicIdPartition, KafkaError] = {}
+        self._loading: dict[TopicIdPartition, asyncio.Task[LedPartition]] = {}
 
-    async def run(self) -> dict[Place, PartitionData]:
+    async def run(self) -> dict[TopicIdPartition, PartitionData]:
         wanted = self._wanted
         if wanted.max_bytes <= 0 or wanted.max_records <= 0:
             return {}
@@ -97,15 +97,15 @@ class _ShareFetch:
                     continue
             is_late = not await self._wait(list(led.values()), max(wanted.min_bytes - size, 1), deadline)
             has_waited = True
-        for place, error in self._failed.items() if has_waited else ():
-            self._refuse(place, error)
+        for tp, error in self._failed.items() if has_waited else ():
+            self._refuse(tp, error)
         return {
-            place: self._answers.get(place) or PartitionData(place[1])
-            async for place in in_turns(wanted.topics)
-            if place in self._answers or place in self._ready
+            tp: self._answers.get(tp) or PartitionData(tp[1])
+            async for tp in in_turns(wanted.topics)
+            if tp in self._answers or tp in self._ready
         }
 
-    async def _load(self) -> dict[Place, LedPartition]:
+    async def _load(self) -> dict[TopicIdPartition, LedPartition]:
         """The loaded partitions; starts to load the others. A failed load is an error in the answer, but not before the
         fetch has waited.
         """
@@ -115,33 +115,33 @@ class _ShareFetch:
             found = await self._loaded()
         return found
 
-    async def _loaded(self) -> dict[Place, LedPartition]:
+    async def _loaded(self) -> dict[TopicIdPartition, LedPartition]:
         return {
-            place: led
-            async for place, name in in_turns(self._wanted.topics.items())
-            if (led := self._led(place, name)) is not None
+            tp: led
+            async for tp, name in in_turns(self._wanted.topics.items())
+            if (led := self._led(tp, name)) is not None
         }
 
-    def _led(self, place: Place, name: str | None) -> LedPartition | None:
-        topic_id, index = place
+    def _led(self, tp: TopicIdPartition, name: str | None) -> LedPartition | None:
+        topic_id, index = tp
         topic = self._partitions.broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
         if log is None:
             error = errors.UnknownTopicId() if topic is None and name is None else errors.UnknownTopicOrPartition()
-            self._refuse(place, error)
+            self._refuse(tp, error)
         elif log.placement.leader != self._wanted.session.node:
-            self._refuse(place, errors.NotLeaderOrFollower())
-        elif place not in self._failed:
+            self._refuse(tp, errors.NotLeaderOrFollower())
+        elif tp not in self._failed:
             try:
-                if place in self._loading and self._loading[place].done():
-                    self._loading.pop(place).result()
+                if tp in self._loading and self._loading[tp].done():
+                    self._loading.pop(tp).result()
             except KafkaError as error:
-                self._failed[place] = error
+                self._failed[tp] = error
                 return None
             group_id = self._wanted.session.group_id
             led = self._partitions.get(group_id, topic_id, index)
-            if led is None and place not in self._loading:
-                self._loading[place] = self._partitions.load(group_id, topic_id, index)
+            if led is None and tp not in self._loading:
+                self._loading[tp] = self._partitions.load(group_id, topic_id, index)
             return led
         return None
 
@@ -165,14 +165,14 @@ class _ShareFetch:
             for one in led:
                 one.waiters.discard(waiter)
 
-    def _refuse(self, place: Place, error: KafkaError) -> None:
-        self._answers[place] = PartitionData(place[1], error.code, error.message)
+    def _refuse(self, tp: TopicIdPartition, error: KafkaError) -> None:
+        self._answers[tp] = PartitionData(tp[1], error.code, error.message)
 
-    def _read(self, led: Mapping[Place, LedPartition]) -> dict[Place, _ShareReading]:
-        ready = self._ready = {place: one for place, one in led.items() if self._can_acquire(one)}
-        readings: dict[Place, _ShareReading] = {}
+    def _read(self, led: Mapping[TopicIdPartition, LedPartition]) -> dict[TopicIdPartition, _ShareReading]:
+        ready = self._ready = {tp: one for tp, one in led.items() if self._can_acquire(one)}
+        readings: dict[TopicIdPartition, _ShareReading] = {}
         room = self._wanted.max_bytes
-        for place, one in ready.items():
+        for tp, one in ready.items():
             share = min(self._wanted.max_bytes // len(ready), room, max(_READ_AHEAD, self._wanted.min_bytes))
             offset = one.states.next_fetch_offset()
             try:
@@ -181,11 +181,11 @@ class _ShareFetch:
             except errors.OffsetOutOfRange:  # the log is shorter now, for example of a recreated topic
                 continue
             except KafkaError as error:
-                self._refuse(place, error)
+                self._refuse(tp, error)
                 continue
             if records:
                 room = max(room - len(records), 0)
-                readings[place] = _ShareReading(one, offset, records)
+                readings[tp] = _ShareReading(one, offset, records)
         return readings
 
     def _can_acquire(self, led: LedPartition) -> bool:
@@ -197,10 +197,10 @@ class _ShareFetch:
         group_config = self._partitions.broker.group_configs.of(self._wanted.session.group_id)
         return group_config.share_isolation_level == "read_committed"
 
-    def _acquire(self, readings: Mapping[Place, _ShareReading]) -> int:
+    def _acquire(self, readings: Mapping[TopicIdPartition, _ShareReading]) -> int:
         """Acquires records from those read; returns how many."""
         wanted, count = self._wanted, 0
-        for place, reading in readings.items():
+        for tp, reading in readings.items():
             headers = list(iter_headers(reading.records))
             spans = [Span(header.base_offset, header.last_offset) for _, header in headers]
             aborted = _aborted(reading.led.log, reading.records, spans) if self._is_committed and spans else []
@@ -215,11 +215,11 @@ class _ShareFetch:
                     is_strict=wanted.is_strict,
                 )
             except errors.NotLeaderOrFollower as error:
-                self._refuse(place, error)
+                self._refuse(tp, error)
                 continue
             if acquired:
                 count += sum(one.last_offset - one.first_offset + 1 for one in acquired)
-                self._answers[place] = _answer(place[1], reading.records, acquired)
+                self._answers[tp] = _answer(tp[1], reading.records, acquired)
         return count
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.shares.leader import SharePartitions
 
-    Place = tuple[bytes, int]
+    TopicIdPartition = tuple[bytes, int]
 
 _log = getLogger("groupkeeper.broker")
 
@@ -44,22 +44,22 @@ class ShareSession:
         self.member_id = member_id
         self.node = node
         self.epoch = FIRST_EPOCH + 1
-        self.topics: dict[Place, str | None] = {}
-        self.unanswered: set[Place] = set()
+        self.topics: dict[TopicIdPartition, str | None] = {}
+        self.unanswered: set[TopicIdPartition] = set()
         self.is_over = False
         self.task = task
 
-    def add(self, place: Place, name: str | None) -> bool:
+    def add(self, tp: TopicIdPartition, name: str | None) -> bool:
         """Adds a partition; returns whether it is new."""
-        is_new = place not in self.topics
-        if self.topics.get(place) is None:
-            self.topics[place] = name
+        is_new = tp not in self.topics
+        if self.topics.get(tp) is None:
+            self.topics[tp] = name
         return is_new
 
-    def forget(self, place: Place) -> None:
+    def forget(self, tp: TopicIdPartition) -> None:
         """Removes a partition."""
-        self.topics.pop(place, None)
-        self.unanswered.discard(place)
+        self.topics.pop(tp, None)
+        self.unanswered.discard(tp)
 
     def advance(self) -> None:
         """Advances the epoch after a request in the right order."""
@@ -138,8 +138,8 @@ class ShareSessions:
         return any(one.group_id == group_id for one in (*self._sessions.values(), *self._ending))
 
     async def _give_back(self, session: ShareSession) -> None:
-        async def release(place: Place) -> None:
-            led = self.partitions.get(session.group_id, *place)
+        async def release(tp: TopicIdPartition) -> None:
+            led = self.partitions.get(session.group_id, *tp)
             if led is not None:
                 try:
                     await led.release(session.member_id)

@@ -189,7 +189,7 @@ def _rewinds(report: Report) -> _Section:
     moves = moves_of(report.rewinds)
     rows = [
         [words.moment(each.until), words.name(each.groups[0]) + " …" * (len(each.groups) > 1),
-         words.number(len(each.places)), *(words.number(one or None) for one in sums(each.places)), made_by(each)]
+         words.number(len(each.rewinds)), *(words.number(one or None) for one in sums(each.rewinds)), made_by(each)]
         for each in moves[: report.top]
     ]  # fmt: skip
     return "Rewinds and jumps", ["WHEN", "GROUP", "PARTITIONS", "AGAIN", "SKIPPED", "BY"], rows, len(moves)

@@ -178,17 +178,17 @@ class Committer:
         try:
             names = await self._names(admin, known)
             for each in filter(None, known):
-                for place, offset in self._committed(group_id, each, names).items():
-                    if place not in offsets or offset < offsets[place].offset:
-                        offsets[place] = OffsetAndMetadata(offset, None, metadata)
+                for tp, offset in self._committed(group_id, each, names).items():
+                    if tp not in offsets or offset < offsets[tp].offset:
+                        offsets[tp] = OffsetAndMetadata(offset, None, metadata)
             if not offsets:
                 return True
             batch = await admin.alter_consumer_group_offsets(group_id, offsets)
         except KafkaError as error:
             self._say(group_id, str(error))
             return False
-        for place, failure in batch.failed.items():
-            self._say(group_id, f"{place.topic}-{place.partition}: {type(failure).__name__}: {failure}")
+        for tp, failure in batch.failed.items():
+            self._say(group_id, f"{tp.topic}-{tp.partition}: {type(failure).__name__}: {failure}")
         if not batch.failed:
             self._logged.pop(group_id, None)
         return all(isinstance(failure, UnknownTopicOrPartition) for failure in batch.failed.values())
@@ -206,27 +206,27 @@ class Committer:
         if own is None and source:
             why = other_clusters(source, names)
             self._note(group_id, f"{why}: give its name there, as CommitsToKafka(…, cluster=NAME)")
-        if any(place.topic == OFFSETS_TOPIC for place in own or ()):
+        if any(tp.topic == OFFSETS_TOPIC for tp in own or ()):
             self._note(
                 group_id,
                 f"the query's offsets of {OFFSETS_TOPIC} are not committed: each commit would be a record more for "
                 "it to read; 'groupkeeper spark lag' shows them, by its checkpoint",
             )
-        return {place: offset for place, offset in (own or {}).items()
-                if offset is not None and place.topic != OFFSETS_TOPIC}  # fmt: skip
+        return {tp: offset for tp, offset in (own or {}).items()
+                if offset is not None and tp.topic != OFFSETS_TOPIC}  # fmt: skip
 
     def _strange(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None], progress: CommitProgress
     ) -> str | None:
         """Why the offsets in the group are not from this query; None: they are."""
-        for place, commit in offsets.items():
+        for tp, commit in offsets.items():
             if commit is None:
                 continue
             query_id = _query_of(commit.metadata)
             if query_id is None:
-                return f"its offset of {place.topic}-{place.partition} was committed by something else"
+                return f"its offset of {tp.topic}-{tp.partition} was committed by something else"
             if query_id != progress.query_id and not self._takes_over:
-                return f"its offset of {place.topic}-{place.partition} is of another query, {query_id}"
+                return f"its offset of {tp.topic}-{tp.partition} is of another query, {query_id}"
         return None
 
     def _refuse(self, group_id: str, progress: CommitProgress, why: str) -> None:

@@ -127,7 +127,7 @@ class _CheckpointReader:
             return {}
         batch = form.parse_batch(text, f"{self._folder.path}/offsets/{batch_id}")
         known = [form.of_cluster(each, self._clusters) for each in batch.sources.values() if each is not None]
-        return {place: offset for own in known for place, offset in (own or {}).items() if offset is not None}
+        return {tp: offset for own in known for tp, offset in (own or {}).items() if offset is not None}
 
     def _valid(self, sources: Sequence[form.ByCluster]) -> dict[TopicPartition, int]:
         """The next offset of each partition; the smaller one if two sources read the partition."""
@@ -137,11 +137,11 @@ class _CheckpointReader:
             if own is None and each:
                 why = form.other_clusters(each, self._clusters)
                 self._notes.append(f"{why}: ask the other one, or give this one's name there, as CLUSTER:=PATH")
-            for place, offset in (own or {}).items():
+            for tp, offset in (own or {}).items():
                 if offset is None:
-                    self._notes.append(f"{place.topic}-{place.partition} has no offset in it")
+                    self._notes.append(f"{tp.topic}-{tp.partition} has no offset in it")
                 else:
-                    found[place] = min(offset, found.get(place, offset))
+                    found[tp] = min(offset, found.get(tp, offset))
         return found
 
 

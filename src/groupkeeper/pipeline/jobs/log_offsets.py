@@ -37,9 +37,9 @@ class Clusters(NamedTuple):
         if self.known_names is not None:
             return self.known_names
         found = {
-            (cluster, log.topic_id, place.topic)
+            (cluster, log.topic_id, tp.topic)
             for cluster, instant in self.instants.items()
-            for place, log in instant.logs.items()
+            for tp, log in instant.logs.items()
             if isinstance(log, LogEnds)
         }
         return pa.Table.from_pylist([dict(zip(_NAMES.names, each, strict=True)) for each in found], _NAMES)
@@ -58,7 +58,7 @@ class Clusters(NamedTuple):
         return self.failed.get(name, f"cluster {name} is not among the given ones")
 
 
-class Place(NamedTuple):
+class WantedPartition(NamedTuple):
     """A partition, and the committed offsets in it to look up."""
 
     cluster: str
@@ -74,7 +74,8 @@ def log_offsets(wanted: Rows, clusters: Clusters) -> pa.Table:
     rows = loaded(wanted, WANTED.names).group_by(list(LOG_OFFSETS.key)).aggregate([("committed_offset", "distinct")])
     few = rows.rename_columns({"committed_offset_distinct": "wanted"}).to_pylist()
     found = _ask(
-        clusters, [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few]
+        clusters,
+        [WantedPartition(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few],
     )
     return pa.Table.from_pylist([{**row, **each} for row, each in zip(few, found, strict=True)], LOG_OFFSETS.arrow)
 
@@ -104,13 +105,13 @@ def wanted_of(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
     return whole.filter(whole["topic"].is_valid()).group_by(WANTED.names).aggregate([]).select(WANTED.names)
 
 
-def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:
-    """The columns of each place from the clusters, without the key. All clusters are queried at the same time."""
+def _ask(clusters: Clusters, asked: Sequence[WantedPartition]) -> list[Row]:
+    """The columns of each partition from the clusters, without the key. All clusters are queried at the same time."""
     found: dict[tuple[str, TopicPartition], Row] = {}
     measures: dict[str, LogMeasure] = {}
     measured = clusters.measured
-    for name in dict.fromkeys(each.cluster for each in places):
-        wanted = {each.partition: each.offsets for each in places if each.cluster == name}
+    for name in dict.fromkeys(each.cluster for each in asked):
+        wanted = {each.partition: each.offsets for each in asked if each.cluster == name}
         if name in measured:
             measures[name] = LogMeasure(*measured[name], wanted)
         else:
@@ -118,4 +119,4 @@ def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:
             found |= {(name, partition): dict(row) for partition in wanted}
     for name, rows in zip(measures, measure(list(measures.values())), strict=True):
         found |= {(name, partition): row for partition, row in rows.items()}
-    return [found[each.cluster, each.partition] for each in places]
+    return [found[each.cluster, each.partition] for each in asked]

@@ -51,12 +51,12 @@ class Queries(NamedTuple):
         """Rows of tables.CURRENT_OFFSETS."""
         rows = [
             {
-                "cluster": cluster, "group_id": query.name, "topic": place.topic, "partition": place.partition,
+                "cluster": cluster, "group_id": query.name, "topic": tp.topic, "partition": tp.partition,
                 "committed_offset": offset, "metadata": metadata_of(query.query_id, query.batch_id),
                 "commit_time": query.done_ms * 1000,
             }
             for cluster, query in self._each()
-            for place, offset in query.offsets.items()
+            for tp, offset in query.offsets.items()
         ]  # fmt: skip
         return pa.Table.from_pylist(rows, CURRENT_OFFSETS.arrow)
 
@@ -81,7 +81,7 @@ class Queries(NamedTuple):
                 "cluster": cluster, "group_id": query.name, "first_time": times[0] * 1000,
                 "moved_time": query.done_ms * 1000, "commit_gaps": gaps, "move_gaps": gaps,
             }  # fmt: skip
-            rows += [{**common, "topic": place.topic, "partition": place.partition} for place in query.offsets]
+            rows += [{**common, "topic": tp.topic, "partition": tp.partition} for tp in query.offsets]
         return pa.Table.from_pylist(rows, PACES.arrow)
 
     def _each(self) -> Iterator[tuple[str, Query]]:

@@ -90,7 +90,7 @@ def _some(names: Sequence[str], noun: str) -> str:
 def kip122_plans(then: Then) -> dict[str, str]:
     """For each group the JSON of KIP-122, which has offsets of one group and nothing else."""
     return {
-        group_id: kip122.write(kip122.ResetPlan(group_id, {place: commit.offset for place, commit in commits.items()}))
+        group_id: kip122.write(kip122.ResetPlan(group_id, {tp: commit.offset for tp, commit in commits.items()}))
         for group_id, commits in then.items()
     }
 
@@ -102,9 +102,7 @@ async def restore_plan(admin: Admin, then: Then, *, command: Sequence[str] = (),
     Partitions for which a group committed its first offset later are not changed. Offsets that are still in the log
     keep their leader epoch; all offsets keep their metadata.
     """
-    wanted = {
-        group_id: {place: commit.offset for place, commit in commits.items()} for group_id, commits in then.items()
-    }
+    wanted = {group_id: {tp: commit.offset for tp, commit in commits.items()} for group_id, commits in then.items()}
     request = Request(
         tuple(then), PlanTopics(), None, Policies(), wanted, tuple(command), made_ms, "the offsets of that time"
     )
@@ -114,9 +112,7 @@ async def restore_plan(admin: Admin, then: Then, *, command: Sequence[str] = (),
 
 
 def _with_details(group: GroupPlan, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> GroupPlan:
-    return group._replace(
-        changes={place: _with_detail(change, commits[place]) for place, change in group.changes.items()}
-    )
+    return group._replace(changes={tp: _with_detail(change, commits[tp]) for tp, change in group.changes.items()})
 
 
 def _with_detail(change: Change, commit: OffsetAndMetadata) -> Change:

@@ -55,9 +55,9 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int, wat
     numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
     ddl = ", ".join(f"{field.name} {ddl_of(field.type)}" for field in _HIT)
     first: dict[tuple[object, ...], tuple[int, int]] = {}
-    for *place, offset, timestamp_ms in numbers.mapInArrow(partial(_scanned, tasks, parsed, time_ms), ddl).collect():
+    for *tp, offset, timestamp_ms in numbers.mapInArrow(partial(_scanned, tasks, parsed, time_ms), ddl).collect():
         hit = (offset, timestamp_ms)
-        first[tuple(place)] = min(first.get(tuple(place), hit), hit)  # of a partition that was cut
+        first[tuple(tp)] = min(first.get(tuple(tp), hit), hit)  # of a partition that was cut
     rows = []
     for each in ranges:
         offset, timestamp_ms = first.get((each.name, each.topic, each.partition), (-1, -1))

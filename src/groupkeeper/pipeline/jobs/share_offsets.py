@@ -47,9 +47,7 @@ def share_offset_rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of one cluster, without its name."""
     logs = {
-        (log.topic_id, place.partition): (place.topic, log)
-        for place, log in instant.logs.items()
-        if isinstance(log, LogEnds)
+        (log.topic_id, tp.partition): (tp.topic, log) for tp, log in instant.logs.items() if isinstance(log, LogEnds)
     }
     for key, state in states:
         found = logs.get((uuid_text(key.topic_id), key.partition))
@@ -96,9 +94,9 @@ def read_share_states(cluster: ClusterOptions, instant: Instant) -> Mapping[Shar
     be decoded are skipped. Raises SourceError.
     """
     ends = {
-        (place.topic, place.partition): log.log_end_offset
-        for place, log in instant.logs.items()
-        if place.topic == SHARE_STATE_TOPIC and isinstance(log, LogEnds)
+        (tp.topic, tp.partition): log.log_end_offset
+        for tp, log in instant.logs.items()
+        if tp.topic == SHARE_STATE_TOPIC and isinstance(log, LogEnds)
     }
     if not ends:
         return {}

@@ -87,7 +87,7 @@ def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], 
 
 def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bool:
     """Whether the last refresh's rows are of the instant's minute, and have all of its topics."""
-    names = {place.topic for place in instant.logs}
+    names = {tp.topic for tp in instant.logs}
     known = [before[name, topic] for topic in names if (name, topic) in before]
     if len(known) < len(names) or _created_again(name, instant, before):
         return False
@@ -99,19 +99,19 @@ def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bo
 def _created_again(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> dict[str, tuple[str, str]]:
     """The old and the new id of each topic whose id has changed."""
     found = {}
-    for place, log in instant.logs.items():
-        row = before.get((name, place.topic))
+    for tp, log in instant.logs.items():
+        row = before.get((name, tp.topic))
         if row is None or not isinstance(log, LogEnds) or None in (row["topic_id"], log.topic_id):
             continue
         if row["topic_id"] != log.topic_id:
-            found[place.topic] = (row["topic_id"], str(log.topic_id))
+            found[tp.topic] = (row["topic_id"], str(log.topic_id))
     return found
 
 
 def _rows(name: str, instant: Instant, facts: Mapping[str, TopicFacts], before: Mapping[_Key, _Row]) -> Iterator[_Row]:
     logs: dict[str, list[object]] = {}
-    for place, log in instant.logs.items():
-        logs.setdefault(place.topic, []).append(log)
+    for tp, log in instant.logs.items():
+        logs.setdefault(tp.topic, []).append(log)
     for topic, own in logs.items():
         known = [each for each in own if isinstance(each, LogEnds)]
         is_whole = len(known) == len(own)
@@ -184,8 +184,8 @@ async def _ask(cluster: ClusterOptions) -> dict[str, TopicFacts]:
     except (ClientError, KafkaError):  # it has answered a moment ago, when it was measured
         return {}
     bytes_by_topic: dict[str, list[Sequence[int]]] = {}
-    for place, own in sizes.by_partition.items():
-        bytes_by_topic.setdefault(place.topic, []).append(own)
+    for tp, own in sizes.by_partition.items():
+        bytes_by_topic.setdefault(tp.topic, []).append(own)
     found = {}
     for name, topic in described.done.items():
         own_bytes = bytes_by_topic.get(name) if sizes.problem is None else None
@@ -222,9 +222,9 @@ async def _sizes(admin: Admin) -> _Sizes:
         for folder, each in folders.items():
             if each.error is not None:
                 return _Sizes({}, f"sizes are not known: broker {broker_id}, {folder}: {each.error}")
-            for place, replica in each.replicas.items():
+            for tp, replica in each.replicas.items():
                 if not replica.is_future:
-                    sizes.setdefault(place, []).append(replica.size)
+                    sizes.setdefault(tp, []).append(replica.size)
     return _Sizes(sizes, None)
 
 

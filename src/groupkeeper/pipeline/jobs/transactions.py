@@ -64,8 +64,8 @@ def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator
 async def _ask(cluster: ClusterOptions, instant: Instant) -> list[OpenTransaction]:
     """The open transactions of a cluster, in partitions with the last stable offset before the log end."""
     held = [
-        place
-        for place, log in instant.logs.items()
+        tp
+        for tp, log in instant.logs.items()
         if isinstance(log, LogEnds) and log.last_stable_offset < log.log_end_offset
     ]
     if not held:

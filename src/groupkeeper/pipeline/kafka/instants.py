@@ -116,12 +116,10 @@ async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPar
     latest = dict.fromkeys(begins.earliest.done, OffsetSpec.latest())
     last, stable = await asyncio.gather(admin.list_offsets(latest), admin.list_offsets(latest, read_committed=True))
     failed = {**begins.earliest.failed, **last.failed, **stable.failed}
-    found: dict[TopicPartition, LogEnds | InstantRefused] = {
-        place: refused(failure) for place, failure in failed.items()
-    }
-    for place, topic_id in begins.topic_ids.items():
-        if place not in found:
-            begin, lso, end = (batch.done[place].offset for batch in (begins.earliest, stable, last))
+    found: dict[TopicPartition, LogEnds | InstantRefused] = {tp: refused(failure) for tp, failure in failed.items()}
+    for tp, topic_id in begins.topic_ids.items():
+        if tp not in found:
+            begin, lso, end = (batch.done[tp].offset for batch in (begins.earliest, stable, last))
             lso = min(lso, end)  # its request may have been served a moment later
-            found[place] = LogEnds(begin, lso, end, None if topic_id is None else uuid_text(topic_id))
+            found[tp] = LogEnds(begin, lso, end, None if topic_id is None else uuid_text(topic_id))
     return measured_ms, found

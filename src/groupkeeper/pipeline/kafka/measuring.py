@@ -69,11 +69,11 @@ async def _measure(measure: LogMeasure) -> dict[TopicPartition, Row]:
     return found
 
 
-async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicPartition, Row]:
+async def _absent(admin: Admin, tps: Sequence[TopicPartition]) -> dict[TopicPartition, Row]:
     """Why partitions were not listed: deleted, or not visible to this principal."""
-    described = await admin.describe_topics({key.topic for key in places})
+    described = await admin.describe_topics({key.topic for key in tps})
     gone = UnknownTopicOrPartition()
-    return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in places}
+    return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in tps}
 
 
 async def _retentions(

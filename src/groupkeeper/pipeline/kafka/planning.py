@@ -204,13 +204,13 @@ async def _instant(
 ) -> Instant | None:
     """Measures the logs of a cluster. None: the cluster has no partition of an offsets topic."""
     measured_ms, logs = await measure_logs(admin, begins)
-    place = next(iter(stable), None)
-    if place is None:
+    tp = next(iter(stable), None)
+    if tp is None:
         return None
-    topic_id = begins.topic_ids.get(place)
+    topic_id = begins.topic_ids.get(tp)
     identity = ClusterIdentity(cluster_id, None if topic_id is None else uuid_text(topic_id))
     offsets = {each.partition: offset for each, offset in stable.items()}
-    return Instant(measured_ms, identity, place.topic, offsets, logs)
+    return Instant(measured_ms, identity, tp.topic, offsets, logs)
 
 
 def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) -> None:

@@ -171,8 +171,8 @@ class StreamReader(datasource.DataSourceStreamReader, SupportsTriggerAvailableNo
     def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
         """The start offsets of all partitions in `end`; new partitions start at their log start."""
         known = {name: {topic: dict(own) for topic, own in topics.items()} for name, topics in start.items()}
-        places = {(name, topic, number) for name in end for topic in end[name] for number in end[name][topic]}
-        new = [place for place in places if place[2] not in known.get(place[0], {}).get(place[1], {})]
+        partitions = {(name, topic, number) for name in end for topic in end[name] for number in end[name][topic]}
+        new = [one for one in partitions if one[2] not in known.get(one[0], {}).get(one[1], {})]
         first = _stream_offsets(self._plan(Start(EARLIEST)), starts=True) if new else {}
         for name, topic, number in new:
             at = min(first[name][topic][number], end[name][topic][number])

@@ -139,7 +139,7 @@ class _Spans:
 
     @property
     def all(self) -> tuple[tuple[str, int, int, int], ...]:
-        return tuple((*place, *ends) for place, ends in self._ends.items())
+        return tuple((*key, *ends) for key, ends in self._ends.items())
 
 
 class _WrittenFile:

@@ -95,9 +95,9 @@ def _rows(recorded: Recorded, names: Mapping[str | None, list[str]], privacy: Pr
         for (topic, partition), (before, after) in pairs.items():
             if after is None or before == after or (group_id, topic, partition) in refused:
                 continue
-            place = {"group_id": group_id, "topic": topic, "partition": partition, "to_offset": after.offset}
+            named = {"group_id": group_id, "topic": topic, "partition": partition, "to_offset": after.offset}
             for cluster in clusters:
-                yield {**shared, **place, "cluster": cluster, "from_offset": None if before is None else before.offset}
+                yield {**shared, **named, "cluster": cluster, "from_offset": None if before is None else before.offset}
 
 
 def _maker(head: Head) -> str:

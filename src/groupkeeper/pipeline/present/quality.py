@@ -88,9 +88,9 @@ def checks_of_offsets(
         )
         checks.append(Check(cluster, None, "keys", FAILED if doubled else OK, doubled, twice))
         if missing:
-            places = sum(gap > 0 for gap in gaps.values())
+            partitions = sum(gap > 0 for gap in gaps.values())
             detail = (
-                f"{counted(missing, 'offset')} without a row, in {counted(places, 'partition')}: compacted, of "
+                f"{counted(missing, 'offset')} without a row, in {counted(partitions, 'partition')}: compacted, of "
                 "aborted transactions, or lost; 'groupkeeper pipeline quality' compares them with the log when the "
                 "cluster is named"
             )

@@ -86,13 +86,13 @@ def _aging(groups: pa.Table, readers: pa.Table, group_records: Rows, limits: Sta
 def _expires_ms(own: pa.Table, at: Array, aging: _Aging) -> Array:
     """When each offset expires, in ms; −1: never, or unknown. `at`: the row number of the offset's group; −1: never."""
     found = np.full(len(at), -1)
-    places = np.flatnonzero(at >= 0)
-    named, committed = (rel.values(_ms(own[name].take(places))) for name in ("expire_time", "commit_time"))
-    of = zip(places.tolist(), at[places].tolist(), named, committed, strict=True)
-    for place, group, named_ms, committed_ms in of:
+    rows = np.flatnonzero(at >= 0)
+    named, committed = (rel.values(_ms(own[name].take(rows))) for name in ("expire_time", "commit_time"))
+    of = zip(rows.tolist(), at[rows].tolist(), named, committed, strict=True)
+    for row, group, named_ms, committed_ms in of:
         since_ms = aging.since_ms[group]
         if named_ms is not None or committed_ms is not None or since_ms is not None:
-            found[place] = expires_ms(named_ms, committed_ms or 0, aging.kept_ms[group], since_ms)
+            found[row] = expires_ms(named_ms, committed_ms or 0, aging.kept_ms[group], since_ms)
     return np.where(found > LAST_MS, -1, found)
 
 
@@ -117,9 +117,9 @@ def _offsets(own: pa.Table, log_offsets: Rows, has_members: Array, expires: Arra
         "expiring": (expires >= 0) & (expires <= limits.now_ms + limits.expiring_ms),
         "below_log_start": next_offset < start,
     }
-    places = [np.flatnonzero(is_wanted) for is_wanted in reasons.values()]
-    at = np.concatenate(places)
-    reason = np.repeat(list(reasons), [len(some) for some in places])
+    rows = [np.flatnonzero(is_wanted) for is_wanted in reasons.values()]
+    at = np.concatenate(rows)
+    reason = np.repeat(list(reasons), [len(some) for some in rows])
     found = rel.taken(own, at)
     return rel.filled(STALE.arrow, {name: found[name] for name in CURRENT_OFFSETS.key} | {
         "reason": reason,

@@ -101,8 +101,8 @@ class _Group:
 
     def _add(self, row: _JudgedPartition, found: Status, since_us: int | None, why: str, *, is_committed: bool) -> None:
         rank = -1 if found is Status.ABANDONED and self.members else rules.RANKS[found]
-        place = (row.lag_ms or 0, row.topic, row.partition) if is_committed else (0, "", 0)
-        badness = rank, is_committed, *place
+        largest = (row.lag_ms or 0, row.topic, row.partition) if is_committed else (0, "", 0)
+        badness = rank, is_committed, *largest
         if self._worst is None or badness > self._worst[0]:
             self._worst = badness, found, f"{row.topic}-{row.partition}: {why}"
         self._alike[found] += 1
@@ -143,9 +143,9 @@ def status(
     owned = assigned(those, logs)
     of_groups = _groups(lags, rel.loaded(groups), rel.loaded(facts), those, owned, logs)
     committed = _committed(lags, rel.together(rel.loaded(paces), own_paces), rel.loaded(rewinds))
-    places = pa.concat_tables([committed, _lacking(lags, owned, logs)])
-    places = places.sort_by([(name, "ascending") for name in STATUS.key]).combine_chunks()
-    judged = [_judged(batch, of_groups) for batch in places.to_batches()]
+    partitions = pa.concat_tables([committed, _lacking(lags, owned, logs)])
+    partitions = partitions.sort_by([(name, "ascending") for name in STATUS.key]).combine_chunks()
+    judged = [_judged(batch, of_groups) for batch in partitions.to_batches()]
     told = {key: group.columns() for key, group in of_groups.items() if group.is_told}
     return pa.Table.from_batches([*judged, _of_groups(told)], STATUS.arrow)
 
@@ -246,8 +246,8 @@ def _groups(
         group = found[row["cluster"], row["group_id"]]
         known = row["records_sum"]
         group.lag, group.lag_ms = None if known is None else min(int(known), LARGEST), row["lag_ms_max"]
-    for place in readers:
-        _ = found[place]
+    for group_key in readers:
+        _ = found[group_key]
     return dict(found)
 
 
@@ -260,9 +260,9 @@ def _readers(members: pa.Table, owned: pa.Table) -> dict[Key, list[rules.Subscri
     found: defaultdict[Key, list[rules.Subscription]] = defaultdict(list)
     for row in members.select([*MEMBERS.key, "group_type", "subscribed_topics", "subscribed_regex"]).to_pylist():
         if row["group_type"] not in (None, "share", "streams"):
-            place = row["cluster"], row["group_id"]
-            own = topics.get((*place, row["member_id"]), ())
-            found[place].append(rules.Subscription(row["subscribed_topics"], bool(row["subscribed_regex"]), list(own)))
+            key = row["cluster"], row["group_id"]
+            own = topics.get((*key, row["member_id"]), ())
+            found[key].append(rules.Subscription(row["subscribed_topics"], bool(row["subscribed_regex"]), list(own)))
     return found
 
 

@@ -46,22 +46,22 @@ def read_details(
     window: Window | None,
 ) -> dict[Key, Details]:
     """The details of all groups."""
-    places_of = _partitions(opened) | {key: partitions(own) for key, own in shares.items()}
+    partitions_of = _partitions(opened) | {key: partitions(own) for key, own in shares.items()}
     members = _members(opened)
     events = _events(opened, window)
     begin, minutes, commits = _commits(opened, window)
     found, left = {}, _MOST_IN_ALL
     for group in groups:
         key = (group.cluster, group.group_id)
-        places, people = places_of.pop(key, []), members.get(key, [])
+        listed, people = partitions_of.pop(key, []), members.get(key, [])
         most = min(_MOST_PARTITIONS, left)
-        left -= min(most, len(places))
+        left -= min(most, len(listed))
         happened = _folded(events.get(key, []))
         found[key] = Details(
-            lines.get(key), tuple(places[:most]), tuple(people[:_MOST_MEMBERS]),
+            lines.get(key), tuple(listed[:most]), tuple(people[:_MOST_MEMBERS]),
             tuple(happened[:_MOST_EVENTS]),
             (
-                max(0, len(places) - most), max(0, len(people) - _MOST_MEMBERS),
+                max(0, len(listed) - most), max(0, len(people) - _MOST_MEMBERS),
                 max(0, len(happened) - _MOST_EVENTS),
             ),
             begin, minutes, tuple(commits.get(key, ())),

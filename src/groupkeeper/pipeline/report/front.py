@@ -72,14 +72,14 @@ def _items(report: Report, found: Sequence[Finding], link: Callable[[str, str], 
 
 
 def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str:
-    place = f' <span class="soft">{text(each.place)}</span>' if each.place else ""
+    where = f' <span class="soft">{text(each.partition)}</span>' if each.partition else ""
     name = link(each.cluster, each.group_id) if each.group_id else ""
     if not each.group_id and len(report.clusters) > 1:
         name = f'<span class="soft where">{text(each.cluster)}</span>'
     when = f" · since {words.moment(each.time)}" if _has_begun(each, report) else ""
     command = sentence(shlex.join(map(words.name, each.command)))
     return (
-        f'<li><div class="what"><span class="name">{name}{place}</span><b class="value">{figure(each)}</b></div>'
+        f'<li><div class="what"><span class="name">{name}{where}</span><b class="value">{figure(each)}</b></div>'
         f"<p>{sentence(each.note)}{when}</p><code>{command}</code></li>"
     )
 

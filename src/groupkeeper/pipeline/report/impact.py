@@ -39,13 +39,13 @@ Storms = Mapping[Key, tuple[int, datetime]]
 
 
 class ReportedGroup(NamedTuple):
-    """A group and the facts about it. `place`, `since`: of the partition that gives the group its status; `kept_ms`:
+    """A group and facts about it. `partition`, `since`: of the partition that gives the group its status; `kept_ms`:
     the retention of the topic that loses records first, 0: unknown, or none loses records.
     """
 
     group: Group
     urgency_facts: UrgencyFacts
-    place: str | None
+    partition: str | None
     since: datetime | None
     kept_ms: int
 
@@ -78,10 +78,10 @@ def _judged(group: Group, rows: Sequence[Row], judged: Sequence[Row], kept: Mapp
     own = [row for row in judged if row["topic"] is not None]
     alike = [row for row in own if row["status"] == status]
     first = max(alike, key=lambda row: (row["lag_ms"] or 0, row["topic"], row["partition"]), default=None)
-    still = {_place(row) for row in own if row["status"] in _STANDING}
+    still = {_tp_of(row) for row in own if row["status"] in _STANDING}
     left_ms, lost = min(
         ((ms, row) for row in rows
-         if (ms := _left_ms(row, kept.get((group.cluster, row["topic"])), is_still=_place(row) in still,
+         if (ms := _left_ms(row, kept.get((group.cluster, row["topic"])), is_still=_tp_of(row) in still,
                             is_well=is_well)) is not None and ms < _WEEK_MS),
         key=itemgetter(0), default=(None, None),
     )  # fmt: skip
@@ -92,17 +92,17 @@ def _judged(group: Group, rows: Sequence[Row], judged: Sequence[Row], kept: Mapp
     of = UrgencyFacts(
         status, group.members,
         None if is_well else group.lag_ms if first is None else first["lag_ms"],
-        left_ms, "" if lost is None else _place(lost),
+        left_ms, "" if lost is None else _tp_of(lost),
         growth if any(row["trend"] == Trend.GROWING for row in rated) else None, late,
         partitions=group.partitions, kind=group.group_type, never_commits=bool(judged) and not own,
         why=capitalized(no_members(group.lag or 0)) if is_left else group.rule,
     )  # fmt: skip
     kept_ms = 0 if lost is None else kept.get((group.cluster, lost["topic"]), 0)
     since = group.since if first is None else first["since_time"]
-    return ReportedGroup(group, of, None if first is None else _place(first), since, kept_ms)
+    return ReportedGroup(group, of, None if first is None else _tp_of(first), since, kept_ms)
 
 
-def _place(row: Row) -> str:
+def _tp_of(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
@@ -128,18 +128,18 @@ def acting(
 
 
 def _finding(each: ReportedGroup, lost: Mapping[Key, int | None], storms: Storms, ways: Ways) -> Finding:
-    group, of, place, since = each.group, each.urgency_facts, each.place, each.since
+    group, of, partition, since = each.group, each.urgency_facts, each.partition, each.since
     value: float | None = of.wait_ms
     unit, note = f"ms {group.status}", because(of)
     if group.urgency is Urgency.STORM:
-        (value, since), place, unit = storms.get((group.cluster, group.group_id), (None, since)), None, _STORM
+        (value, since), partition, unit = storms.get((group.cluster, group.group_id), (None, since)), None, _STORM
     elif group.urgency is Urgency.SLIPPING and (of.grows or of.left_ms is None):
-        place, since = None, group.measured_time
+        partition, since = None, group.measured_time
         value, unit = (of.growth_per_s, "records/s more") if of.grows else (of.catch_up_ms, "ms to catch up")
     elif group.status == Status.LOSING:
-        value, unit, place = lost.get((group.cluster, group.group_id)), "records lost", None
+        value, unit, partition = lost.get((group.cluster, group.group_id)), "records lost", None
     elif group.urgency in (Urgency.EXPIRING, Urgency.SLIPPING):
-        value, unit, place, since = max(0, of.left_ms or 0), "ms left", of.left_in, group.measured_time
+        value, unit, partition, since = max(0, of.left_ms or 0), "ms left", of.left_in, group.measured_time
     way = way_to(group.cluster, ways)
     step = command_about(way, next_step(of), group.group_id)
     if each.kept_ms > 0 and group.urgency is not Urgency.LEFT:
@@ -147,12 +147,12 @@ def _finding(each: ReportedGroup, lost: Mapping[Key, int | None], storms: Storms
                  "--add-config", f"retention.ms={each.kept_ms + _MORE_MS}")  # fmt: skip
         step = tool(way, "kafka-configs.sh", alter)
         note += f" The command keeps records {words.duration(_MORE_MS)} longer."
-    elif group.status == Status.STALLED and group.members and each.place is not None:
-        topic, _, partition = each.place.rpartition("-")
-        verb = ("plan", "reset", *option("--topic", f"{topic}:{partition}"), "--shift-by", "1")
+    elif group.status == Status.STALLED and group.members and each.partition is not None:
+        topic, _, number = each.partition.rpartition("-")
+        verb = ("plan", "reset", *option("--topic", f"{topic}:{number}"), "--shift-by", "1")
         step = command_about(way, verb, group.group_id)
         note += " If the record cannot be processed, the plan skips it."
-    return Finding(group.urgency, group.cluster, group.group_id, place, value, unit, since, note, step)
+    return Finding(group.urgency, group.cluster, group.group_id, partition, value, unit, since, note, step)
 
 
 def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
@@ -179,9 +179,9 @@ def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
 def _sums(
     group: npt.NDArray[np.int64], minutes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], width: int
 ) -> list[tuple[int, int]]:
-    """For each row, the place of its group's first row within `width` minutes, and the sum of counts from there on."""
-    place = group * (1 << 40) + minutes
-    first = np.searchsorted(place, place - width + 1)
+    """For each row, the number of its group's first row within `width` minutes, and the sum of counts from there on."""
+    key = group * (1 << 40) + minutes
+    first = np.searchsorted(key, key - width + 1)
     before = np.where(first > 0, counts[np.maximum(first - 1, 0)], 0)
     return list(zip(first.tolist(), (counts - before).tolist(), strict=True))
 
@@ -212,7 +212,7 @@ def held(transactions: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
         note += f"; {waiting(row['groups'] or 0, 'group')}"
         step = command(way_to(row["cluster"], ways), *transaction_step(standing, known, row["topic"], row["partition"]))
         found.append(
-            Finding("held", row["cluster"], "", _place(row), row["held_offsets"], "offsets held", row["started_time"],
+            Finding("held", row["cluster"], "", _tp_of(row), row["held_offsets"], "offsets held", row["started_time"],
                     note, step)
         )  # fmt: skip
     return sorted(found, key=lambda each: -(each.value or 0))

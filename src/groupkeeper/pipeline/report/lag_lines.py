@@ -31,7 +31,7 @@ _KEYS = ("cluster", "group_id", "topic", "partition")
 Key = tuple[str, str]
 """A cluster's name and a group's."""
 
-Place = tuple[str, str, int]
+PartitionKey = tuple[str, str, int]
 """A cluster, a topic and a partition."""
 
 _Numbers = npt.NDArray[np.float64]
@@ -138,9 +138,9 @@ def _within(
         inside.insert(0, (since, before[-1][1]))
     shown: dict[tuple[int, bool], tuple[float, int | None]] = {}
     for time, lag in inside:
-        place = (int((time - since) / step_s), lag is None)
-        if place not in shown or (lag or 0) > (shown[place][1] or 0):
-            shown[place] = (time, lag)
+        slot = (int((time - since) / step_s), lag is None)
+        if slot not in shown or (lag or 0) > (shown[slot][1] or 0):
+            shown[slot] = (time, lag)
     points = sorted(shown.values(), key=lambda each: each[0])
     while points and points[0][1] is None:
         points.pop(0)
@@ -248,7 +248,7 @@ class _Computed:
         count = int((first - since) / self._step_s) + 1
         times = [time for number in range(count) if (time := since + number * self._step_s) < first]
         own = self._commits.of(group)
-        parts = [(steps, self._logs[place]) for place, steps in own.items() if place in self._logs]
+        parts = [(steps, self._logs[key]) for key, steps in own.items() if key in self._logs]
         if not times or not parts:
             return measured
         known_from = max([times[0], *(first if log.known_from is None else log.known_from for _, log in parts)])
@@ -271,27 +271,27 @@ class _Computed:
                 found.add(rows, names)
         return found
 
-    def _read_logs(self, topics: list[str]) -> dict[Place, Log]:
+    def _read_logs(self, topics: list[str]) -> dict[PartitionKey, Log]:
         wanted = pc.field("topic").isin(topics)
-        ends: dict[Place, list[tuple[float, int]]] = defaultdict(list)
+        ends: dict[PartitionKey, list[tuple[float, int]]] = defaultdict(list)
         measured = self._opened.table(LOG_ENDS, ["cluster", "topic", "partition", "measured_time", "log_end_offset"],
                                       wanted)  # fmt: skip
         for row in measured.to_pylist():
             if row["measured_time"] is not None and row["log_end_offset"] is not None:
-                place = (row["cluster"], row["topic"], row["partition"])
-                ends[place].append((row["measured_time"].timestamp(), row["log_end_offset"]))
+                key = (row["cluster"], row["topic"], row["partition"])
+                ends[key].append((row["measured_time"].timestamp(), row["log_end_offset"]))
         columns = ["cluster", "topic", "partition", "log_end_offset", "measured_time", "records"]
         found = {}
         for row in self._opened.table(LOG_OFFSETS, columns, wanted).to_pylist():
-            place = (row["cluster"], row["topic"], row["partition"])
+            key = (row["cluster"], row["topic"], row["partition"])
             if row["log_end_offset"] is None or row["measured_time"] is None:
                 continue
             now = row["measured_time"].timestamp()
-            own = [(now, row["log_end_offset"]), *ends[place]]
+            own = [(now, row["log_end_offset"]), *ends[key]]
             for each in row["records"] or ():
                 if each["is_there"] and each["time"] is not None and each["time"].timestamp() < now:
                     own.append((each["time"].timestamp(), each["offset"] + 1))
-            found[place] = log_of(own, sorted(self._commits.furthest.get(place, {}).items()))
+            found[key] = log_of(own, sorted(self._commits.furthest.get(key, {}).items()))
         return found
 
 
@@ -301,22 +301,22 @@ class _Commits:
     def __init__(self, since_s: float, step_s: float) -> None:
         self._since_s, self._step_s = since_s, step_s
         self._last: dict[tuple[str, str, str, int], dict[float, tuple[int, int | None]]] = defaultdict(dict)
-        self.furthest: dict[Place, dict[float, int]] = defaultdict(dict)
+        self.furthest: dict[PartitionKey, dict[float, int]] = defaultdict(dict)
 
     def add(self, rows: Any, names: Any) -> None:
         """Adds rows of tables.COMMITS, in any order; `names`: the chosen groups."""
         seconds = pc.divide(pc.cast(pc.cast(rows["log_time"], pa.int64()), pa.float64()), 1e6)
         steps = pc.ceil(pc.divide(pc.subtract(seconds, self._since_s), self._step_s))
         rows = rows.append_column("step", pc.max_element_wise(pc.cast(steps, pa.int64()), 0))
-        place = ["cluster", "topic", "partition", "step"]
-        highest = rows.group_by(place).aggregate([("committed_offset", "max")])
+        key = ["cluster", "topic", "partition", "step"]
+        highest = rows.group_by(key).aggregate([("committed_offset", "max")])
         for row in highest.to_pylist():
             if row["committed_offset_max"] is not None and row["step"] is not None:
                 own = self.furthest[row["cluster"], row["topic"], row["partition"]]
                 time = self._time(row["step"])
                 own[time] = max(own.get(time, 0), row["committed_offset_max"])
         chosen = rows.filter(pc.is_in(rows["group_id"], names)).sort_by("log_offset")
-        last = chosen.group_by(["group_id", *place], use_threads=False).aggregate(
+        last = chosen.group_by(["group_id", *key], use_threads=False).aggregate(
             [("log_offset", "last"), ("committed_offset", "last", pc.ScalarAggregateOptions(skip_nulls=False))]
         )
         for row in last.to_pylist():
@@ -328,7 +328,7 @@ class _Commits:
             if time not in changes or changes[time][0] < latest[0]:
                 changes[time] = latest
 
-    def of(self, group: Group) -> dict[Place, Steps]:
+    def of(self, group: Group) -> dict[PartitionKey, Steps]:
         """The committed offsets of a group, by partition."""
         return {
             (key[0], key[2], key[3]): Steps([(time, offset) for time, (_, offset) in sorted(changes.items())])

@@ -43,7 +43,7 @@ class Finding(NamedTuple):
     cluster: str
     group_id: str
     """Empty: it is not about a group."""
-    place: str | None
+    partition: str | None
     """A partition as TOPIC-PARTITION; None: none."""
     value: float | None
     """In `unit`; None: unknown."""

@@ -23,25 +23,25 @@ _HOW = {
 class Move(NamedTuple):
     """Rewinds that belong together, the latest first. `undone`: their undos, and undos of these."""
 
-    places: tuple[Rewind, ...]
+    rewinds: tuple[Rewind, ...]
     undone: tuple[Move, ...] = ()
 
     @property
     def change(self) -> Rewind:
         """One of the rewinds, as they all have the same change."""
-        return self.places[0]
+        return self.rewinds[0]
 
     @property
     def time(self) -> datetime:
-        return self.places[-1].rewind_time
+        return self.rewinds[-1].rewind_time
 
     @property
     def until(self) -> datetime:
-        return self.places[0].rewind_time
+        return self.rewinds[0].rewind_time
 
     @property
     def groups(self) -> list[str]:
-        return list(dict.fromkeys(each.group_id for each in self.places))
+        return list(dict.fromkeys(each.group_id for each in self.rewinds))
 
 
 def moves_of(rewinds: Sequence[Rewind]) -> list[Move]:
@@ -60,9 +60,9 @@ def moves_of(rewinds: Sequence[Rewind]) -> list[Move]:
     return _undone([Move(tuple(each)) for each in folded])
 
 
-def sums(places: Iterable[Rewind]) -> tuple[int, int]:
+def sums(rewinds: Iterable[Rewind]) -> tuple[int, int]:
     """Records that are read again, and those that are skipped."""
-    known = [each.records for each in places if each.records is not None]
+    known = [each.records for each in rewinds if each.records is not None]
     return sum(each for each in known if each > 0), -sum(each for each in known if each < 0)
 
 

@@ -36,7 +36,7 @@ __all__ = ["headline", "page", "unmeasured"]
 _MOST_ROWS = 500
 _MOST_EVENTS = 300
 _MOST_MOVED_GROUPS = 3
-_MOST_PLACES = 100
+_MOST_REWINDS = 100
 """The most partitions that an entry about rewinds shows."""
 
 _WITH_DATE_S = 10 * 86400
@@ -245,10 +245,10 @@ def _rewinds(report: Report) -> str:
     columns: list[PageColumn[Move]] = [
         time_column("when", lambda each: each.until),
         PageColumn("group", lambda each: _moved_groups(report, each), "name"),
-        number_column("partitions", lambda each: len(each.places)),
-        number_column("read again", lambda each: sums(each.places)[0] or None),
-        number_column("skipped", lambda each: sums(each.places)[1] or None),
-        PageColumn("by whom, and how", lambda each: _moved_by(each) + _places(each), "why"),
+        number_column("partitions", lambda each: len(each.rewinds)),
+        number_column("read again", lambda each: sums(each.rewinds)[0] or None),
+        number_column("skipped", lambda each: sums(each.rewinds)[1] or None),
+        PageColumn("by whom, and how", lambda each: _moved_by(each) + _rewind_list(each), "why"),
     ]
     return (
         '<p class="note">All offsets that one change moved are one entry, and so are all that a group moved within a '
@@ -274,19 +274,19 @@ def _moved_by(move: Move) -> str:
     )
 
 
-def _places(move: Move) -> str:
+def _rewind_list(move: Move) -> str:
     """The offsets of each partition, folded if there are several."""
     several = len(move.groups) > 1
     rows = "".join(
         f"<li>{f'{text(each.group_id)}: ' if several else ''}{text(each.topic)}-{each.partition}: "
         f"{words.number(each.from_offset)} → {words.number(each.to_offset)}, {_moved(each.records)}</li>"
-        for each in sorted(move.places, key=lambda each: each[1:4])[:_MOST_PLACES]
+        for each in sorted(move.rewinds, key=lambda each: each[1:4])[:_MOST_REWINDS]
     )
-    left = len(move.places) - _MOST_PLACES
+    left = len(move.rewinds) - _MOST_REWINDS
     rows += f"<li>{left:,} more</li>" if left > 0 else ""
-    if len(move.places) == 1:
-        return f'<ul class="places">{rows}</ul>'
-    return f'<details><summary>offsets</summary><ul class="places">{rows}</ul></details>'
+    if len(move.rewinds) == 1:
+        return f'<ul class="rewinds">{rows}</ul>'
+    return f'<details><summary>offsets</summary><ul class="rewinds">{rows}</ul></details>'
 
 
 def _moved(records: int | None) -> str:

@@ -172,7 +172,7 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
     hanging, holding = impact.held(rows)
     assert shlex.join(hanging.command) == f"groupkeeper transactions abort --partition orders:1 {WHERE}"
     assert shlex.join(holding.command) == f"groupkeeper transactions abort {WHERE} tx"
-    assert (front.figure(hanging), hanging.place) == ("70 offsets held", "orders-1")
+    assert (front.figure(hanging), hanging.partition) == ("70 offsets held", "orders-1")
     assert (
         hanging.note == "producer 5, open for 1 h (hanging); no coordinator has it: nothing will end it; 0 groups wait"
     )
@@ -199,14 +199,14 @@ def test_a_group_waits_as_its_partition_that_has_its_status() -> None:
         a_status("other", 3, "stalled", 3 * HOUR_MS),
     ]
     (found,) = found_of([a_group("b", "stalled", lag_ms=9 * HOUR_MS)._replace(since=EARLIER)], [], rows)
-    assert (found.place, found.value, found.time) == ("orders-2", 2 * HOUR_MS, NOW)
+    assert (found.partition, found.value, found.time) == ("orders-2", 2 * HOUR_MS, NOW)
     assert shlex.join(found.command) == f"groupkeeper plan reset --topic orders:2 --shift-by 1 {WHERE} b"
 
 
 def a_status(group: str, partition: int, status: str, lag_ms: int, since: datetime = NOW) -> dict[str, Any]:
     """A row of tables.STATUS."""
-    place = {"cluster": "c", "group_id": group, "topic": "orders", "partition": partition}
-    return {**place, "status": status, "lag_ms": lag_ms, "since_time": since}
+    key = {"cluster": "c", "group_id": group, "topic": "orders", "partition": partition}
+    return {**key, "status": status, "lag_ms": lag_ms, "since_time": since}
 
 
 def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called() -> None:

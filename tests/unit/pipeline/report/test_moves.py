@@ -137,7 +137,7 @@ def test_the_report_folds_an_undo_with_what_it_undid(tmp_path: Path, capsys: pyt
                *((n, 100, 900 + n) for n in range(3)))  # fmt: skip
     report = read_report(str(tables), hours=24, top=3, journals=[str(journals)])
     moves = moves_of(report.rewinds)
-    assert [(len(each.places), sums(each.places), made_by(each)) for each in moves] == [
+    assert [(len(each.rewinds), sums(each.rewinds), made_by(each)) for each in moves] == [
         (1, (0, 895), "by the group, or a reset: no journal entry is known"),
         (1, (10, 0), "by the group, which had members: no journal entry is known"),
         (2, (20, 0), "by the group, which had members: no journal entry is known"),

@@ -122,7 +122,7 @@ def test_what_was_aborted_or_is_in_a_transaction_is_not_going_to_be_lost(tmp_pat
         row.update(soon, committed_lag_ms=(None, 5, 0)[number % 3])
     found = read_report(str(write(tmp_path / "t", rows)), hours=24, top=10).findings
     told = {
-        (each.group_id, each.place)
+        (each.group_id, each.partition)
         for each in found
         if each.kind in ("expiring", "slipping") and each.unit == "ms left"
     }
