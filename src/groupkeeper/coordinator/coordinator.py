@@ -13,6 +13,7 @@ from groupkeeper.coordinator import views
 from groupkeeper.coordinator.classic import describe as classic_describe
 from groupkeeper.coordinator.classic import membership as classic_membership
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
+from groupkeeper.coordinator.handlers import TYPE_BY_API_KEY, handler_of
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import GroupCall, Immediate, Record, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
@@ -21,7 +22,6 @@ from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
 from groupkeeper.coordinator.offsets import commit as offsets
 from groupkeeper.coordinator.offsets import expiry as offset_expiry
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.rows import TYPE_BY_API_KEY, row_of
 from groupkeeper.coordinator.state import State, StateView
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -69,8 +69,8 @@ class Coordinator:
                     return offsets.commit(state, settings_of(request.group_id), call, request, now_ms)
                 case HeartbeatRequest() | JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() as request:
                     group = state.groups.get(request.group_id)
-                    row = row_of(GroupType.CLASSIC if group is None else group.group_type)
-                    return row.handle_classic(group, state, settings_of(request.group_id), call, request, now_ms)
+                    handler = handler_of(GroupType.CLASSIC if group is None else group.group_type)
+                    return handler.handle_classic(group, state, settings_of(request.group_id), call, request, now_ms)
                 case OffsetFetchRequest() as request:
                     return offsets.fetch(state, request)
                 case OffsetDeleteRequest() as request:
@@ -85,7 +85,7 @@ class Coordinator:
                     return views.delete_groups(state, call, request)
                 case request:
                     assert isinstance(request, RootMessage)
-                    return row_of(TYPE_BY_API_KEY[request.API_KEY]).handle(state, settings_of, call, now_ms)
+                    return handler_of(TYPE_BY_API_KEY[request.API_KEY]).handle(state, settings_of, call, now_ms)
         except KafkaError as error:
             return Immediate(refuse(call.request, error))
 
@@ -93,8 +93,8 @@ class Coordinator:
         """Handles an expired timer. The result is empty if the timer is obsolete."""
         if isinstance(timer, OffsetExpiration):
             return offset_expiry.expire_offsets(self._state, self._settings, now_ms)
-        row = row_of(timer.group_type)
-        return row.expire(self._state, self.settings_of(timer.group_id), timer, now_ms)
+        handler = handler_of(timer.group_type)
+        return handler.expire(self._state, self.settings_of(timer.group_id), timer, now_ms)
 
     def resume(self, now_ms: int, *, first_pass: float = 1) -> Iterator[Result]:
         """The operations after the log is replayed: all sessions restart, and the first expiration pass is due after
@@ -102,7 +102,7 @@ class Coordinator:
         """
         yield Result(timers=(offset_expiry.next_pass(self._settings, first_pass),))
         for group in list(self._state.groups.values()):
-            yield from row_of(group.group_type).resume(group, self.settings_of(group.group_id), now_ms)
+            yield from handler_of(group.group_type).resume(group, self.settings_of(group.group_id), now_ms)
 
     def regexes_resolved(
         self, group_id: str, topics_by_regex: Mapping[str, frozenset[str]] | None, now_ms: int
@@ -151,7 +151,7 @@ class Coordinator:
         if not isinstance(cause, GroupCall):
             if isinstance(cause, OffsetExpiration):
                 return Result(timers=(offset_expiry.next_pass(self._settings),))
-            return Result(timers=(row_of(cause.group_type).retry(cause),))
+            return Result(timers=(handler_of(cause.group_type).retry(cause),))
         if isinstance(cause.request, SyncGroupRequest):
             group = self._state.find(cause.request.group_id, ClassicGroup)
             if group is not None and isinstance(group.soft.rebalance, Syncing):
@@ -161,7 +161,7 @@ class Coordinator:
     def unload(self) -> Result:
         """The partition moves to another broker: replies NOT_COORDINATOR to every parked call."""
         groups = self._state.groups.values()
-        return Result(released=tuple(one for group in groups for one in row_of(group.group_type).unload(group)))
+        return Result(released=tuple(one for group in groups for one in handler_of(group.group_type).unload(group)))
 
     # --- changing: driven by results and by the log, nothing else
 

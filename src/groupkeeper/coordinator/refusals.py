@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from groupkeeper.coordinator.rows import TYPE_BY_API_KEY, row_of
+from groupkeeper.coordinator.handlers import TYPE_BY_API_KEY, handler_of
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import describe_groups_response
@@ -80,7 +80,7 @@ def _refuse_listing(request: Message, error: KafkaError) -> Message:
                 results=[m.DeletableGroupResult(group_id, error.code) for group_id in request.groups_names]
             )
     assert isinstance(request, RootMessage)
-    return row_of(TYPE_BY_API_KEY[request.API_KEY]).refuse(request, error)
+    return handler_of(TYPE_BY_API_KEY[request.API_KEY]).refuse(request, error)
 
 
 def describe_failure(group_id: str, error: KafkaError) -> describe_groups_response.DescribedGroup:

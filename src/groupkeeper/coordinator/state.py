@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from groupkeeper.coordinator.handlers import handler_of, handler_of_key
 from groupkeeper.coordinator.kernel.group import AnyGroup, Group, GroupType
 from groupkeeper.coordinator.kernel.offset_store import OffsetStore, OffsetView
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.kernel.soft import GroupChange, SoftChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
-from groupkeeper.coordinator.rows import row_of, row_of_key
 from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.protocol.messages import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Tombstone
@@ -89,7 +89,7 @@ class State:
                 return
             # An offset, even a pending one, creates a simple group.
             if key.group not in self.groups:
-                self.groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
+                self.groups[key.group] = handler_of(GroupType.CLASSIC).new(key.group)
             value = record.value
             assert isinstance(value, OffsetCommitValue)
             self.offsets.put(key, value, log_offset, producer_id)
@@ -114,12 +114,12 @@ class State:
 
     def _replay_group(self, record: Record, group_id: str) -> None:
         """A record of another group type replaces a simple group, which exists because of its offsets only."""
-        row = row_of_key(record.key)
+        handler = handler_of_key(record.key)
         group = self.groups.get(group_id)
-        if group is None or group.group_type is not row.group_type:
+        if group is None or group.group_type is not handler.group_type:
             if isinstance(record, Tombstone):
                 return
-            group = row.new(group_id)
-        self.groups[group_id] = row.replay(group, record)
-        if isinstance(record, Tombstone) and isinstance(record.key, row.head):
+            group = handler.new(group_id)
+        self.groups[group_id] = handler.replay(group, record)
+        if isinstance(record, Tombstone) and isinstance(record.key, handler.head):
             del self.groups[group_id]

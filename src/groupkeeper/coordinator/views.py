@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+from groupkeeper.coordinator.handlers import handler_of
 from groupkeeper.coordinator.kernel.group import Group, GroupState
 from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Immediate, Record, Result
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
-from groupkeeper.coordinator.rows import row_of
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, NonEmptyGroup
@@ -39,7 +39,7 @@ def delete_groups(state: StateView, call: GroupCall, request: m.DeleteGroupsRequ
     """
     groups = (state.groups.get(group_id) for group_id in request.groups_names)
     for group_type in dict.fromkeys(group.group_type for group in groups if group is not None):
-        begun = row_of(group_type).before_removal(state, call, request)
+        begun = handler_of(group_type).before_removal(state, call, request)
         if begun is not None:
             return begun
     return remove_groups(state, request, {})
@@ -61,8 +61,8 @@ def remove_groups(state: StateView, request: m.DeleteGroupsRequest, failures: Ma
             error_code = NonEmptyGroup.code
         else:
             records.extend(all_offset_tombstones(state, group_id))
-            row = row_of(group.group_type)
-            records.extend(row.removal(group))
-            timers.extend(Disarm(timer) for timer in row.timers(group))
+            handler = handler_of(group.group_type)
+            records.extend(handler.removal(group))
+            timers.extend(Disarm(timer) for timer in handler.timers(group))
         results.append(m.DeletableGroupResult(group_id, error_code))
     return Result(m.DeleteGroupsResponse(results=results), records=tuple(records), timers=tuple(timers))

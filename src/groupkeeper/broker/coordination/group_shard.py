@@ -12,11 +12,11 @@ from groupkeeper.broker.coordination.shard_log import CODECS
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.coordination.topics_view import match_topics
 from groupkeeper.coordinator.coordinator import Coordinator
+from groupkeeper.coordinator.handlers import handler_of
 from groupkeeper.coordinator.kernel.result import PARKED, Arm, GroupCall, Immediate, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.timers import ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.rows import row_of
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
@@ -265,7 +265,7 @@ class GroupShard(Shard["Record"]):
         """Instance and client id by member id; None when there is no such group. Raises `KafkaError`."""
         self.require_active()
         group = self.coordinator.state.groups.get(group_id)
-        return None if group is None else row_of(group.group_type).members(group)
+        return None if group is None else handler_of(group.group_type).members(group)
 
     def missing_topics_of(self, group_id: str) -> Sequence[MissingTopic]:
         """The internal topics that a streams group lacked when last checked."""

@@ -1,5 +1,5 @@
 """Checks of commits, fetches and deletions of offsets of a classic group
-(`groupkeeper.coordinator.rows.OffsetRules`).
+(`groupkeeper.coordinator.handlers.OffsetRules`).
 """
 
 from __future__ import annotations

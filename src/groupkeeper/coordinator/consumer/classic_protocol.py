@@ -23,11 +23,11 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
+from groupkeeper.coordinator.handlers import ClassicRequest
 from groupkeeper.coordinator.kernel.result import Arm, Disarm, GroupCall, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage

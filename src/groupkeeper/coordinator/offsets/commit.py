@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
+from groupkeeper.coordinator.handlers import OffsetRules, handler_of
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
 from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import NONE, KafkaError
@@ -177,7 +177,7 @@ def _check_transaction(state: StateView, call: GroupCall, request: TxnOffsetComm
 
 def offset_rules(group: Group) -> OffsetRules:
     """The rules of the group's type. Raises `GroupIdNotFound` for types without committed offsets."""
-    rules = row_of(group.group_type).offsets
+    rules = handler_of(group.group_type).offsets
     if rules is None:
         raise errors.GroupIdNotFound
     return rules
@@ -213,7 +213,7 @@ def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
 
 def _check_fetch(state: StateView, request: OffsetFetchRequestGroup) -> KafkaError | None:
     group = state.groups.get(request.group_id)
-    rules = None if group is None else row_of(group.group_type).offsets
+    rules = None if group is None else handler_of(group.group_type).offsets
     return None if rules is None else rules.check_fetch(group, request)
 
 

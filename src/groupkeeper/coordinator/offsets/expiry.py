@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from groupkeeper.coordinator.handlers import OffsetRules, handler_of
 from groupkeeper.coordinator.kernel.group import Group, GroupState
 from groupkeeper.coordinator.kernel.result import Arm, Meter, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration
-from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.offsets_topic import Tombstone
@@ -21,16 +21,16 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
     records: list[Record] = []
     expired_count = 0
     for group in state.groups.values():
-        row = row_of(group.group_type)
-        if row.offsets is None:
+        handler = handler_of(group.group_type)
+        if handler.offsets is None:
             continue
-        expired = _expired_offsets(state, group, row.offsets, settings, now_ms)
+        expired = _expired_offsets(state, group, handler.offsets, settings, now_ms)
         records.extend(expired)
         expired_count += len(expired)
         count = sum(map(len, state.offsets.of_group(group.group_id).values()))
         is_bare = len(expired) == count and not state.offsets.pending_of_group(group.group_id)
         if is_bare and group.state is GroupState.EMPTY:
-            records.extend(row.removal(group))
+            records.extend(handler.removal(group))
     return Result(
         records=tuple(records),
         is_atomic=False,
@@ -66,7 +66,7 @@ def remove_topics(state: StateView, topic_ids: Mapping[str, bytes]) -> Result:
     """
     records: list[Record] = []
     for group_type in {group.group_type: None for group in state.groups.values()}:
-        records.extend(row_of(group_type).remove_topics(state, frozenset(topic_ids.values())))
+        records.extend(handler_of(group_type).remove_topics(state, frozenset(topic_ids.values())))
     for group_id in state.groups:
         for topic, topic_id in topic_ids.items():
             partitions = {

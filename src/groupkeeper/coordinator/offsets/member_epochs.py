@@ -1,5 +1,5 @@
 """Checks of commits, fetches and deletions of offsets of groups with member epochs: consumer and streams groups
-(`groupkeeper.coordinator.rows.OffsetRules`).
+(`groupkeeper.coordinator.handlers.OffsetRules`).
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from groupkeeper.coordinator.consumer.describe import describe_consumer_groups
 from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.consumer.heartbeat import heartbeat
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.epochs.row import EpochRow
+from groupkeeper.coordinator.epochs.handler import EpochHandler
+from groupkeeper.coordinator.handlers import ClassicRequest
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.offsets import member_epochs
 from groupkeeper.coordinator.refusals import failure_of, own_message
-from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
@@ -25,7 +25,7 @@ from groupkeeper.protocol.messages.consumer_group_describe_response import Descr
 from groupkeeper.protocol.primitives import Message
 
 
-class ConsumerRow(EpochRow[ConsumerGroup]):
+class ConsumerHandler(EpochHandler[ConsumerGroup]):
     group_type = GroupType.CONSUMER
     head = m.ConsumerGroupMetadataKey
     offsets: ClassVar = member_epochs
@@ -67,4 +67,4 @@ class ConsumerRow(EpochRow[ConsumerGroup]):
         return remove_or_downgrade(step, step.settings, (member_id,), None)
 
 
-ROW = ConsumerRow()
+HANDLER = ConsumerHandler()

@@ -1,5 +1,5 @@
-"""One row for each group type: the operations that all types have. A type's package is loaded with the first group of
-that type.
+"""One handler for each group type, with the operations that all types have. A type's package is loaded with the first
+group of that type.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TYPE_BY_API_KEY: Mapping[int, GroupType] = {
 
 _RETRY_MS: Final = 500
 """Delay before a failed timer is retried, as in Kafka."""
-_LOADED: dict[GroupType, Row[Any]] = {}
-_BY_KEY: dict[type, Row[Any]] = {}
+_LOADED: dict[GroupType, TypeHandler[Any]] = {}
+_BY_KEY: dict[type, TypeHandler[Any]] = {}
 _OWN_RECORDS = {"Consumer": GroupType.CONSUMER, "Share": GroupType.SHARE, "Streams": GroupType.STREAMS}
 """Prefixes of Kafka's record names by type; classic groups have only GroupMetadata."""
 
@@ -72,8 +72,8 @@ class OffsetRules(Protocol):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Row(Generic[AnyGroup]):
-    """The operations that a group type offers to the coordinator; `ROW` in its module `row` is the only instance.
+class TypeHandler(Generic[AnyGroup]):
+    """The operations that a group type offers to the coordinator: `HANDLER` in its module `handler` is the only one.
 
     Attributes:
         group_type: type of the groups that its functions take.
@@ -115,7 +115,7 @@ class Row(Generic[AnyGroup]):
         """Answers a request of the classic protocol to a group of this type. A classic group replaces an empty one; in
         any other the sender is not a member.
         """
-        classic = row_of(GroupType.CLASSIC)
+        classic = handler_of(GroupType.CLASSIC)
         if not isinstance(request, JoinGroupRequest):
             return classic.handle_classic(None, state, settings, call, request, now_ms)
         if group is None or not self.makes_room(group):
@@ -166,19 +166,19 @@ class Row(Generic[AnyGroup]):
         return ()
 
 
-def row_of(group_type: GroupType) -> Row[Any]:
-    """The row of a type; its package is loaded with the first call."""
-    row = _LOADED.get(group_type)
-    if row is None:
-        row = _LOADED[group_type] = import_module(f"groupkeeper.coordinator.{group_type.value}.row").ROW
-    return row
+def handler_of(group_type: GroupType) -> TypeHandler[Any]:
+    """The handler of a type; its package is loaded with the first call."""
+    handler = _LOADED.get(group_type)
+    if handler is None:
+        handler = _LOADED[group_type] = import_module(f"groupkeeper.coordinator.{group_type.value}.handler").HANDLER
+    return handler
 
 
-def row_of_key(key: object) -> Row[Any]:
-    """The row of the group type to which a record with that key belongs."""
-    row = _BY_KEY.get(type(key))
-    if row is None:
+def handler_of_key(key: object) -> TypeHandler[Any]:
+    """The handler of the group type to which a record with that key belongs."""
+    handler = _BY_KEY.get(type(key))
+    if handler is None:
         name = type(key).__name__
         own = [group_type for start, group_type in _OWN_RECORDS.items() if name.startswith(f"{start}Group")]
-        row = _BY_KEY[type(key)] = row_of(own[0] if own else GroupType.CLASSIC)
-    return row
+        handler = _BY_KEY[type(key)] = handler_of(own[0] if own else GroupType.CLASSIC)
+    return handler

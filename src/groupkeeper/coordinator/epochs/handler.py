@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 from groupkeeper.coordinator.epochs.group import G
 from groupkeeper.coordinator.epochs.step import EpochStep
+from groupkeeper.coordinator.handlers import TypeHandler
 from groupkeeper.coordinator.kernel.result import Arm, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.rows import Row
 from groupkeeper.coordinator.state import StateView
 
 
-class EpochRow(Row[G]):
+class EpochHandler(TypeHandler[G]):
     """Attributes:
     group: the class of groups. step: the class of operations on a group.
     """

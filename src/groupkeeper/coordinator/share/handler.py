@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.epochs.row import EpochRow
+from groupkeeper.coordinator.epochs.handler import EpochHandler
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import GroupCall, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -17,7 +17,7 @@ from groupkeeper.protocol.messages import DeleteGroupsRequest, ShareGroupMetadat
 from groupkeeper.protocol.primitives import Message
 
 
-class ShareRow(EpochRow[ShareGroup]):
+class ShareHandler(EpochHandler[ShareGroup]):
     """Share groups have share-partitions instead of committed offsets. No other group type replaces them."""
 
     group_type = GroupType.SHARE
@@ -44,4 +44,4 @@ class ShareRow(EpochRow[ShareGroup]):
         return offsets.remove_topics(state, topic_ids)
 
 
-ROW = ShareRow()
+HANDLER = ShareHandler()

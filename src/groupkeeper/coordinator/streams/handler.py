@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from groupkeeper.coordinator.epochs.row import EpochRow
+from groupkeeper.coordinator.epochs.handler import EpochHandler
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -20,7 +20,7 @@ from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGrou
 from groupkeeper.protocol.primitives import Message
 
 
-class StreamsRow(EpochRow[StreamsGroup]):
+class StreamsHandler(EpochHandler[StreamsGroup]):
     group_type = GroupType.STREAMS
     head = StreamsGroupMetadataKey
     offsets: ClassVar = member_epochs
@@ -48,4 +48,4 @@ class StreamsRow(EpochRow[StreamsGroup]):
         return [StreamsDelay(group.group_id)]
 
 
-ROW = StreamsRow()
+HANDLER = StreamsHandler()

@@ -9,11 +9,11 @@ from groupkeeper.coordinator.classic import join, membership
 from groupkeeper.coordinator.classic import offsets as offset_rules
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.classic.record import group_tombstone, read_roster
+from groupkeeper.coordinator.handlers import ClassicRequest, TypeHandler
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey
-from groupkeeper.coordinator.rows import ClassicRequest, Row
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import NotCoordinator
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
@@ -27,7 +27,7 @@ from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Tombstone
 
 
-class ClassicRow(Row[ClassicGroup]):
+class ClassicHandler(TypeHandler[ClassicGroup]):
     group_type = GroupType.CLASSIC
     head = GroupMetadataKey
     offsets: ClassVar = offset_rules
@@ -106,4 +106,4 @@ class ClassicRow(Row[ClassicGroup]):
                 yield Released(call_id, answer)
 
 
-ROW = ClassicRow()
+HANDLER = ClassicHandler()
