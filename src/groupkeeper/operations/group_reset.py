@@ -38,9 +38,9 @@ class PlanEntry(NamedTuple):
     planned: int
     current: int | None
     """The committed offset; None: there is none."""
-    oldest: int | None
+    log_start: int | None
     """The log start offset; None: unknown."""
-    latest: int | None
+    log_end: int | None
     """The log end offset; None: unknown."""
     finding: EntryFinding
     applied: int | None
@@ -127,7 +127,7 @@ async def execute(
         if entry.applied is not None:
             before = committed.get(entry.topic_partition)
             after = moved(entry.applied, before, None)
-            changes[entry.topic_partition] = Change(before, after, entry.oldest, entry.latest)
+            changes[entry.topic_partition] = Change(before, after, entry.log_start, entry.log_end)
     if not changes:
         return {}, ()
     cluster_id = await cluster_id_of(admin)
@@ -201,10 +201,10 @@ async def _offsets_for(
 
 def _entry(tp: TopicPartition, planned: int, committed: Committed, consumed: set[str], logs: Logs) -> PlanEntry:
     current = committed[tp].offset if tp in committed else None
-    oldest, latest = logs.oldest.get(tp), logs.latest.get(tp)
+    log_start, log_end = logs.log_starts.get(tp), logs.log_ends.get(tp)
 
     def entry(finding: EntryFinding, applied: int | None = None, failure: Failure | None = None) -> PlanEntry:
-        return PlanEntry(tp, planned, current, oldest, latest, finding, applied, failure)
+        return PlanEntry(tp, planned, current, log_start, log_end, finding, applied, failure)
 
     unknown = logs.topics.failed.get(tp.topic)
     if isinstance(unknown, UnknownTopicOrPartition | InvalidTopicException):
@@ -213,7 +213,7 @@ def _entry(tp: TopicPartition, planned: int, committed: Committed, consumed: set
         return entry(EntryFinding.NO_PARTITION)
     if tp.topic not in consumed:
         return entry(EntryFinding.NOT_CONSUMED)
-    if oldest is None or latest is None:
+    if log_start is None or log_end is None:
         return entry(EntryFinding.UNKNOWN, failure=unknown or logs.failed[tp])
-    nearer = min(max(planned, oldest), latest)
+    nearer = min(max(planned, log_start), log_end)
     return entry(EntryFinding.OK if nearer == planned else EntryFinding.OUT_OF_RANGE, nearer)

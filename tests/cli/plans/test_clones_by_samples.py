@@ -101,7 +101,7 @@ class Logs:
 
 async def _ends(admin: Admin, tp: TopicPartition) -> Ends:
     logs = await look_at_logs(admin, [tp])
-    return Ends(logs.oldest[tp], logs.latest[tp])
+    return Ends(logs.log_starts[tp], logs.log_ends[tp])
 
 
 def is_all_exact(found: dict[int, Translated]) -> bool:
@@ -309,7 +309,9 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
     async def all_found() -> dict[Position, Translated]:
         async with Admin(here) as source, Admin(there) as target:
             logs = [await look_at_logs(admin, places) for admin in (source, target)]
-            here_ends, there_ends = [{tp: Ends(each.oldest[tp], each.latest[tp]) for tp in places} for each in logs]
+            here_ends, there_ends = [
+                {tp: Ends(each.log_starts[tp], each.log_ends[tp]) for tp in places} for each in logs
+            ]
             sides = Sides(source, target, {tp: tp for tp in places}, here_ends, there_ends)
             return (await find_places(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
 

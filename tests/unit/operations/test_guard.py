@@ -186,7 +186,7 @@ def test_a_stale_plan_is_never_ready(
         for place, change in group.changes.items():
             assert is_same(committed.get(place), change.before)
             if change.after is not None:
-                assert logs.oldest[place] <= change.after.offset <= logs.latest[place]
+                assert logs.log_starts[place] <= change.after.offset <= logs.log_ends[place]
     ready = {place for group in fit.ready for place in group.changes}
     done = {place for _, place in fit.already}
     assert all(is_same(committed.get(place), changes[place].after) for place in done)

@@ -28,7 +28,7 @@ from groupkeeper.operations.plans.reset import (
 )
 
 P = TopicPartition("orders", 0)
-FACTS = LogFacts(earliest={P: 5}, latest={P: 20}, committed={P: OffsetAndMetadata(12, 3, "note")})
+FACTS = LogFacts(log_starts={P: 5}, log_ends={P: 20}, committed={P: OffsetAndMetadata(12, 3, "note")})
 
 
 def new_offset(scenario: Scenario, facts: LogFacts = FACTS) -> tuple[int, list[NoteKind]]:
@@ -44,15 +44,15 @@ def new_offset(scenario: Scenario, facts: LogFacts = FACTS) -> tuple[int, list[N
         (ToCurrent(), 12, []),
         (ToOffset(5), 5, []),
         (ToOffset(20), 20, []),
-        (ToOffset(4), 5, [NoteKind.BELOW_EARLIEST]),
-        (ToOffset(-1), 5, [NoteKind.BELOW_EARLIEST]),
-        (ToOffset(21), 20, [NoteKind.ABOVE_LATEST]),
+        (ToOffset(4), 5, [NoteKind.BELOW_LOG_START]),
+        (ToOffset(-1), 5, [NoteKind.BELOW_LOG_START]),
+        (ToOffset(21), 20, [NoteKind.ABOVE_LOG_END]),
         (ShiftBy(8), 20, []),
-        (ShiftBy(9), 20, [NoteKind.ABOVE_LATEST]),
-        (ShiftBy(2**63 - 1), 20, [NoteKind.ABOVE_LATEST]),
+        (ShiftBy(9), 20, [NoteKind.ABOVE_LOG_END]),
+        (ShiftBy(2**63 - 1), 20, [NoteKind.ABOVE_LOG_END]),
         (ShiftBy(-7), 5, []),
-        (ShiftBy(-8), 5, [NoteKind.BELOW_EARLIEST]),
-        (ToPlan({P: 99}), 20, [NoteKind.ABOVE_LATEST]),
+        (ShiftBy(-8), 5, [NoteKind.BELOW_LOG_START]),
+        (ToPlan({P: 99}), 20, [NoteKind.ABOVE_LOG_END]),
     ],
 )
 def test_scenarios(scenario: Scenario, offset: int, notes: list[NoteKind]) -> None:  # K122-70, K122-76, K122-77
@@ -60,7 +60,7 @@ def test_scenarios(scenario: Scenario, offset: int, notes: list[NoteKind]) -> No
 
 
 def test_notes_tell_what_was_asked_and_what_is_used() -> None:
-    assert plan_offsets("g", [P], ToOffset(4), FACTS).notes == (Note(NoteKind.BELOW_EARLIEST, P, 4, 5),)
+    assert plan_offsets("g", [P], ToOffset(4), FACTS).notes == (Note(NoteKind.BELOW_LOG_START, P, 4, 5),)
 
 
 # K122-78
@@ -70,7 +70,7 @@ def test_current_is_the_end_where_nothing_is_committed() -> None:
 
 def test_current_is_moved_into_the_log_unless_told_not_to() -> None:
     facts = FACTS._replace(committed={P: OffsetAndMetadata(50)})
-    assert new_offset(ToCurrent(), facts) == (20, [NoteKind.ABOVE_LATEST])
+    assert new_offset(ToCurrent(), facts) == (20, [NoteKind.ABOVE_LOG_END])
     assert new_offset(ToCurrent(clamp=False), facts) == (50, [])
 
 

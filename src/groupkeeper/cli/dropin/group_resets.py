@@ -232,7 +232,7 @@ def _tell(note: Note) -> None:
     if note.kind is NoteKind.NOTHING_LATER:
         say(nothing_later(note.partition))
         return
-    beyond = "higher than latest" if note.kind is NoteKind.ABOVE_LATEST else "lower than earliest"
+    beyond = "higher than latest" if note.kind is NoteKind.ABOVE_LOG_END else "lower than earliest"
     log_warning(
         f"New offset ({note.asked}) is {beyond} offset for topic partition {note.partition}. "
         f"Value will be set to {note.used}{release().end}",

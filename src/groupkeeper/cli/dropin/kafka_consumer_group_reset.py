@@ -257,7 +257,7 @@ def _tell_of(report: ResetReport) -> None:
 def reason(entry: PlanEntry) -> str:
     """The problem of an entry, and its effect."""
     if entry.finding is EntryFinding.OUT_OF_RANGE:
-        end = "latest" if entry.applied == entry.latest else "oldest"
+        end = "latest" if entry.applied == entry.log_end else "oldest"
         return f"offset {entry.planned} is out of range, it will be reset to the {end} offset {entry.applied}"
     return f"{entry.finding.value}, {NOTHING_DONE}"
 
@@ -283,8 +283,8 @@ def table(report: ResetReport) -> str:
             str(entry.topic_partition.partition),
             str(entry.planned),
             known(entry.current),
-            known(entry.oldest),
-            known(entry.latest),
+            known(entry.log_start),
+            known(entry.log_end),
             status(entry),
         )
         for entry in report.entries

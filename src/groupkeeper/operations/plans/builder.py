@@ -144,11 +144,11 @@ async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
     times, remarks = await record_times(admin, positions)
 
     def timed(tp: TopicPartition, change: Change) -> Change:
-        before, after, oldest, latest, _, _, why, skips, replays, certainty = change
+        before, after, log_start, log_end, _, _, why, skips, replays, certainty = change
         before_ms = None if before is None else times.get(Position(*tp, before.offset))
         after_ms = None if after is None else times.get(Position(*tp, after.offset))
         # There may be a million of them: _replace takes three times as long.
-        return Change(before, after, oldest, latest, before_ms, after_ms, why, skips, replays, certainty)
+        return Change(before, after, log_start, log_end, before_ms, after_ms, why, skips, replays, certainty)
 
     groups = tuple(
         group._replace(changes={tp: timed(tp, change) for tp, change in group.changes.items()}) for group in plan.groups
@@ -224,15 +224,15 @@ class _Maker:
         if not partitions and self._request.from_file is None and not self._request.topics.names:
             self.empty.append(group_id)
         found = {tp: since.at for tp, since in self._found.items()}
-        facts = reset.LogFacts(self._logs.oldest, self._logs.latest, found, committed)
+        facts = reset.LogFacts(self._logs.log_starts, self._logs.log_ends, found, committed)
         made = reset.plan_offsets(group_id, usable, scenario, facts)
         note_by_partition = {note.partition: note for note in made.notes}
         changes: dict[TopicPartition, Change] = {}
-        for tp, (before, after, oldest, latest, *_) in made.changes.items():
+        for tp, (before, after, log_start, log_end, *_) in made.changes.items():
             note = note_by_partition.get(tp)
             if note is None or self._keeps(group_id, note):
                 reason = self._why(tp) if note is None else because(note)
-                changes[tp] = Change(before, after, oldest, latest, None, None, reason)
+                changes[tp] = Change(before, after, log_start, log_end, None, None, reason)
         notes = tuple(note for note in made.notes if note.partition in changes)
         return GroupPlan(group_id, changes, notes, state)
 
@@ -303,7 +303,7 @@ def because(note: Note) -> str:
     """Why the planned offset differs from the requested one, and where it is, in words."""
     if note.kind is NoteKind.NOTHING_LATER:
         return f"{_found_missing(note)}: the end of the log"
-    instead = "the log end" if note.kind is NoteKind.ABOVE_LATEST else "the log start"
+    instead = "the log end" if note.kind is NoteKind.ABOVE_LOG_END else "the log start"
     return f"{_found_missing(note)}, {instead} instead"
 
 

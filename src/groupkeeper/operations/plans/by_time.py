@@ -109,7 +109,7 @@ async def committed_before(
     found: dict[TopicPartition, FirstRecord] = {}
     left = dict(ends)
     for steps in _BACK:
-        begins = {tp: max(oldest, end - steps) for tp, (oldest, end) in left.items()}
+        begins = {tp: max(log_start, end - steps) for tp, (log_start, end) in left.items()}
         tours = await toured(admin, {tp: (begin, left[tp][1]) for tp, begin in begins.items()})
         for tp, records in tours.items():
             last = next((one for one in reversed(records) if one.is_aborted is False), None)
@@ -133,8 +133,8 @@ async def _doubtful(admin: Admin, times: Mapping[TopicPartition, int]) -> dict[T
     """Log start offsets of the partitions whose largest timestamp is at or after the time."""
     largest = await listed(admin, times, OffsetSpec.max_timestamp())
     some = [tp for tp, at in largest.done.items() if at.timestamp >= times[tp]]
-    oldest = await listed(admin, some, OffsetSpec.earliest())
-    return offsets_of(oldest.done)
+    log_starts = await listed(admin, some, OffsetSpec.earliest())
+    return offsets_of(log_starts.done)
 
 
 async def _searched(

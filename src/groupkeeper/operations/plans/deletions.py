@@ -40,7 +40,7 @@ async def make_deletion(
     plans = [
         plan._replace(
             changes={
-                tp: change._replace(log_start_offset=logs.oldest.get(tp), log_end_offset=logs.latest.get(tp))
+                tp: change._replace(log_start_offset=logs.log_starts.get(tp), log_end_offset=logs.log_ends.get(tp))
                 for tp, change in plan.changes.items()
             }
         )

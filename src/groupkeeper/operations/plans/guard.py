@@ -125,11 +125,11 @@ def _unfit(tp: TopicPartition, change: Change, logs: Logs) -> Failure | None:
     failure = logs.why_not(tp)
     if failure is not None:
         return failure
-    oldest, latest, offset = logs.oldest[tp], logs.latest[tp], change.after.offset
-    if offset < oldest:
-        return StalePlan(f"the log begins at {oldest} now, after the planned offset {offset}")
-    if offset > latest:
-        return StalePlan(f"the log ends at {latest} now, before the planned offset {offset}")
+    log_start, log_end, offset = logs.log_starts[tp], logs.log_ends[tp], change.after.offset
+    if offset < log_start:
+        return StalePlan(f"the log begins at {log_start} now, after the planned offset {offset}")
+    if offset > log_end:
+        return StalePlan(f"the log ends at {log_end} now, before the planned offset {offset}")
     return None
 
 

@@ -59,29 +59,29 @@ class Change(NamedTuple):
     @property
     def moved(self) -> int | None:
         """The move in offsets, counted within the log; negative for a rewind."""
-        before, after, oldest, latest = self.before, self.after, self.log_start_offset, self.log_end_offset
-        if before is None or after is None or oldest is None or latest is None:
+        before, after, log_start, log_end = self.before, self.after, self.log_start_offset, self.log_end_offset
+        if before is None or after is None or log_start is None or log_end is None:
             return None
         start, end = before.offset, after.offset
-        if oldest <= start <= latest and oldest <= end <= latest:
+        if log_start <= start <= log_end and log_start <= end <= log_end:
             return end - start
-        return min(max(end, oldest), latest) - min(max(start, oldest), latest)
+        return min(max(end, log_start), log_end) - min(max(start, log_start), log_end)
 
     @property
     def clamped(self) -> Change:
         """This change, with a planned offset outside of the log clamped to the nearer end."""
-        after, oldest, latest = self.after, self.log_start_offset, self.log_end_offset
-        if after is None or oldest is None or latest is None or oldest <= after.offset <= latest:
+        after, log_start, log_end = self.after, self.log_start_offset, self.log_end_offset
+        if after is None or log_start is None or log_end is None or log_start <= after.offset <= log_end:
             return self
-        offset = min(max(after.offset, oldest), latest)
+        offset = min(max(after.offset, log_start), log_end)
         return self._replace(after=after._replace(offset=offset, leader_epoch=None))
 
 
 class NoteKind(StrEnum):
     """Why the planned offset differs from the requested one."""
 
-    ABOVE_LATEST = "above the log end"
-    BELOW_EARLIEST = "below the log start"
+    ABOVE_LOG_END = "above the log end"
+    BELOW_LOG_START = "below the log start"
     NOTHING_LATER = "no record from that time on"
 
 

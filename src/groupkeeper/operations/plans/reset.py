@@ -82,8 +82,8 @@ Scenario = ToEarliest | ToLatest | ToCurrent | ToTime | ToOffset | ShiftBy | ToP
 class LogFacts(NamedTuple):
     """Data from the cluster about the partitions of a plan: as much of it as the scenario needs."""
 
-    earliest: Mapping[TopicPartition, int] = {}
-    latest: Mapping[TopicPartition, int] = {}
+    log_starts: Mapping[TopicPartition, int] = {}
+    log_ends: Mapping[TopicPartition, int] = {}
     found: Mapping[TopicPartition, ListedOffset] = {}
     committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
 
@@ -157,14 +157,14 @@ async def resolve(admin: Admin, group_id: str, partitions: Iterable[TopicPartiti
 
     facts = LogFacts(committed=committed)
     if isinstance(scenario, ToEarliest | ToOffset | ShiftBy | ToPlan | ToCurrent):
-        needs_earliest = not isinstance(scenario, ToCurrent) or scenario.clamp
-        facts = facts._replace(earliest=offsets_of(await found(OffsetSpec.earliest()))) if needs_earliest else facts
+        needs_log_starts = not isinstance(scenario, ToCurrent) or scenario.clamp
+        facts = facts._replace(log_starts=offsets_of(await found(OffsetSpec.earliest()))) if needs_log_starts else facts
     if isinstance(scenario, ToTime):
         facts = facts._replace(found=await found(OffsetSpec(scenario.timestamp_ms)))
         later = [partition for partition, offset in facts.found.items() if offset.offset < 0]
-        facts = facts._replace(latest=offsets_of(await found(OffsetSpec.latest(), later)))
+        facts = facts._replace(log_ends=offsets_of(await found(OffsetSpec.latest(), later)))
     elif not isinstance(scenario, ToEarliest):
-        facts = facts._replace(latest=offsets_of(await found(OffsetSpec.latest())))
+        facts = facts._replace(log_ends=offsets_of(await found(OffsetSpec.latest())))
     return plan_offsets(group_id, wanted, scenario, facts)
 
 
@@ -178,8 +178,8 @@ def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: 
         changes[partition] = Change(
             before,
             moved(offset, before, found),
-            facts.earliest.get(partition),
-            facts.latest.get(partition),
+            facts.log_starts.get(partition),
+            facts.log_ends.get(partition),
             after_ms=found.timestamp if found is not None and found.offset >= 0 else None,
         )
         if note is not None:
@@ -190,19 +190,19 @@ def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: 
 def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) -> tuple[int, Note | None]:
     match scenario:
         case ToEarliest():
-            return facts.earliest[partition], None
+            return facts.log_starts[partition], None
         case ToLatest():
-            return facts.latest[partition], None
+            return facts.log_ends[partition], None
         case ToTime(timestamp_ms):
             found = facts.found[partition].offset
             if found >= 0:
                 return found, None
-            latest = facts.latest[partition]
-            return latest, Note(NoteKind.NOTHING_LATER, partition, timestamp_ms, latest)
+            log_end = facts.log_ends[partition]
+            return log_end, Note(NoteKind.NOTHING_LATER, partition, timestamp_ms, log_end)
         case ToCurrent(clamp):
             commit = facts.committed.get(partition)
             if commit is None:
-                return facts.latest[partition], None
+                return facts.log_ends[partition], None
             return _within(partition, commit.offset, facts) if clamp else (commit.offset, None)
         case ToOffset(offset):
             return _within(partition, offset, facts)
@@ -217,10 +217,12 @@ def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) 
 
 def _within(partition: TopicPartition, offset: int, facts: LogFacts) -> tuple[int, Note | None]:
     """The offset, or the log's nearer end, with a note, if the log doesn't hold it."""
-    if offset > facts.latest[partition]:
-        return facts.latest[partition], Note(NoteKind.ABOVE_LATEST, partition, offset, facts.latest[partition])
-    if offset < facts.earliest[partition]:
-        return facts.earliest[partition], Note(NoteKind.BELOW_EARLIEST, partition, offset, facts.earliest[partition])
+    if offset > facts.log_ends[partition]:
+        return facts.log_ends[partition], Note(NoteKind.ABOVE_LOG_END, partition, offset, facts.log_ends[partition])
+    if offset < facts.log_starts[partition]:
+        return facts.log_starts[partition], Note(
+            NoteKind.BELOW_LOG_START, partition, offset, facts.log_starts[partition]
+        )
     return offset, None
 
 

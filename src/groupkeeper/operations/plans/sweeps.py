@@ -122,10 +122,10 @@ async def _times_of_records(admin: Admin, groups: world.FoundGroups, logs: world
     Returns also the reasons why other times are unknown.
     """
     ends = {
-        Position(*tp, commit.offset): logs.oldest[tp]
+        Position(*tp, commit.offset): logs.log_starts[tp]
         for committed in groups.committed.values()
         for tp, commit in committed.items()
-        if tp in logs.oldest and logs.oldest[tp] < commit.offset <= logs.latest[tp]
+        if tp in logs.log_starts and logs.log_starts[tp] < commit.offset <= logs.log_ends[tp]
     }
     found = await world.last_records(admin, ends)
     commits: dict[str, dict[TopicPartition, CommitTime]] = {}
@@ -173,10 +173,10 @@ class _Sweep:
             why = gone or idle.get(tp.topic)
             if why is not None:
                 changes[tp] = self._change(tp, before, None, why)
-            elif tp in expiring and tp in self._logs.oldest:
+            elif tp in expiring and tp in self._logs.log_starts:
                 if is_active:
                     self._leave(group_id, tp, expiring[tp], "while the group has members, only they can commit")
-                elif not self._logs.oldest[tp] <= before.offset <= self._logs.latest[tp]:
+                elif not self._logs.log_starts[tp] <= before.offset <= self._logs.log_ends[tp]:
                     self._leave(group_id, tp, expiring[tp], f"{before.offset} is outside of the log")
                 else:
                     changes[tp] = self._change(tp, before, before, f"{expiring[tp]}: committed again")
@@ -188,7 +188,7 @@ class _Sweep:
     def _change(
         self, tp: TopicPartition, before: OffsetAndMetadata, after: OffsetAndMetadata | None, why: str
     ) -> Change:
-        return Change(before, after, self._logs.oldest.get(tp), self._logs.latest.get(tp), why=why)
+        return Change(before, after, self._logs.log_starts.get(tp), self._logs.log_ends.get(tp), why=why)
 
     def _known(self, group_id: str, committed: world.Committed) -> dict[TopicPartition, CommitTime]:
         """Times of the current commits; commits made since the offsets were fetched are left out."""

@@ -56,7 +56,7 @@ async def make_undo(
             is_as_before = is_same(groups.committed.get(group_id, {}).get(tp), before)
             if before == after or (is_as_before and (was_refused or (group_id, *tp) in refused)):
                 continue
-            change = Change(after, before, logs.oldest.get(tp), logs.latest.get(tp), None, None, why)
+            change = Change(after, before, logs.log_starts.get(tp), logs.log_ends.get(tp), None, None, why)
             fitting = _fitted(change, if_out_of_range)
             if fitting is not None:
                 changes[tp] = fitting

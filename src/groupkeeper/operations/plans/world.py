@@ -94,8 +94,8 @@ class Logs(NamedTuple):
     """Log starts and ends. `failed`: the partitions of which they aren't known, with the reason."""
 
     topics: Batch[str, TopicDescription]
-    oldest: dict[TopicPartition, int]
-    latest: dict[TopicPartition, int]
+    log_starts: dict[TopicPartition, int]
+    log_ends: dict[TopicPartition, int]
     failed: dict[TopicPartition, Failure]
 
     def facts(self, topic: str, *, is_whole: bool) -> PlannedTopic | None:
@@ -179,14 +179,14 @@ async def look_at_ends(
     """Log starts and ends of partitions whose topics are described already."""
     failed = dict(unreachable(partitions, topics))
     reachable = [partition for partition in partitions if partition not in failed]
-    oldest, latest = await asyncio.gather(
+    log_starts, log_ends = await asyncio.gather(
         listed(admin, reachable, OffsetSpec.earliest()), listed(admin, reachable, OffsetSpec.latest())
     )
-    failed |= oldest.failed | latest.failed
+    failed |= log_starts.failed | log_ends.failed
     return Logs(
         topics,
-        {tp: answer.offset for tp, answer in oldest.done.items() if tp not in failed},
-        {tp: answer.offset for tp, answer in latest.done.items() if tp not in failed},
+        {tp: answer.offset for tp, answer in log_starts.done.items() if tp not in failed},
+        {tp: answer.offset for tp, answer in log_ends.done.items() if tp not in failed},
         failed,
     )
 
@@ -214,8 +214,8 @@ async def last_records(admin: Admin, ends: Mapping[Position, int]) -> Batch[Posi
     found: Batch[Position, FirstRecord | None] = Batch(dict.fromkeys(ends))
     for steps in _BACK:
         tried = {
-            end: [end._replace(offset=end.offset - step) for step in steps if end.offset - step >= oldest]
-            for end, oldest in ends.items()
+            end: [end._replace(offset=end.offset - step) for step in steps if end.offset - step >= log_start]
+            for end, log_start in ends.items()
             if found.done[end] is None and end not in found.failed
         }
         read = await admin.first_records([at for positions in tried.values() for at in positions])

@@ -51,12 +51,12 @@ async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], 
     other partitions of these topics.
     """
     there, failed = await _partitions(admin, {tp.topic for tp in offsets}, offsets)
-    earliest, latest = await asyncio.gather(
+    log_starts, log_ends = await asyncio.gather(
         listed(admin, there, OffsetSpec.earliest()), listed(admin, there, OffsetSpec.latest())
     )
-    failed |= {**earliest.failed, **latest.failed}
+    failed |= {**log_starts.failed, **log_ends.failed}
     done = {
-        tp: _within(offsets.get(tp), earliest.done[tp].offset, latest.done[tp].offset, otherwise)
+        tp: _within(offsets.get(tp), log_starts.done[tp].offset, log_ends.done[tp].offset, otherwise)
         for tp in there
         if tp not in failed
     }
@@ -66,27 +66,27 @@ async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], 
 async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> Starts:
     """Starts at the first record at or after a time; at the end if there is none."""
     there, failed = await _partitions(admin, set(topics), {})
-    found, latest = await asyncio.gather(
+    found, log_ends = await asyncio.gather(
         listed(admin, there, OffsetSpec.for_timestamp(time_ms)), listed(admin, there, OffsetSpec.latest())
     )
-    failed |= {**found.failed, **latest.failed}
+    failed |= {**found.failed, **log_ends.failed}
     done = {
         tp: StartOffset(found.done[tp].offset)
         if found.done[tp].offset >= 0
-        else StartOffset(latest.done[tp].offset, "no record is at or after that time: at the end")
+        else StartOffset(log_ends.done[tp].offset, "no record is at or after that time: at the end")
         for tp in there
         if tp not in failed
     }
     return _sorted(done, failed)
 
 
-def _within(offset: int | None, earliest: int, latest: int, otherwise: int) -> StartOffset:
+def _within(offset: int | None, log_start: int, log_end: int, otherwise: int) -> StartOffset:
     if offset is None:
         return StartOffset(otherwise, f"nothing is committed: {'earliest' if otherwise == EARLIEST else 'latest'}")
-    if offset < earliest:
-        return StartOffset(earliest, f"{offset} was removed: the log starts at {earliest}")
-    if offset > latest:
-        return StartOffset(latest, f"{offset} is past the end of the log, {latest}")
+    if offset < log_start:
+        return StartOffset(log_start, f"{offset} was removed: the log starts at {log_start}")
+    if offset > log_end:
+        return StartOffset(log_end, f"{offset} is past the end of the log, {log_end}")
     return StartOffset(offset)
 
 

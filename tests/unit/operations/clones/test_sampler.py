@@ -24,9 +24,9 @@ SEEDS = 150
 class Part(Log):
     """With holes, and cut at its start."""
 
-    def __init__(self, records: list[Kept], oldest: int, end: int) -> None:
+    def __init__(self, records: list[Kept], log_start: int, end: int) -> None:
         super().__init__(records, end)
-        self.records, self.oldest = records, oldest
+        self.records, self.log_start = records, log_start
         self._offsets = [one.offset for one in records]
         self.read = 0
 
@@ -34,11 +34,11 @@ class Part(Log):
         """All is kept."""
 
     def _trace(self, begin: int, end: int) -> Trace:
-        begin = min(max(begin, self.oldest), self.end)
+        begin = min(max(begin, self.log_start), self.end)
         end = max(begin, min(end, self.end))
         first, last = (bisect_left(self._offsets, at) for at in (begin, end))
         self.read += last - first
-        return Trace(begin, end, self._records[first:last], begin <= self.oldest, end >= self.end)
+        return Trace(begin, end, self._records[first:last], begin <= self.log_start, end >= self.end)
 
 
 class Copied(NamedTuple):
@@ -121,7 +121,7 @@ def found_in(
     logs: Copied, offsets: list[int], searched: int = 2_000, told: list[Pair] | None = None
 ) -> dict[int, Translated]:
     source, target = logs.source, logs.target
-    ends = {PLACE: Ends(source.oldest, source.end)}, {PLACE: Ends(target.oldest, target.end)}
+    ends = {PLACE: Ends(source.log_start, source.end)}, {PLACE: Ends(target.log_start, target.end)}
     sides = Sides(None, None, {PLACE: PLACE}, *ends)  # type: ignore[arg-type]
     sampler = Sampler(sides, (source, target), searched, {PLACE: told or []})  # type: ignore[arg-type]
     places = {Position(*PLACE, at): at for at in offsets}
@@ -155,7 +155,7 @@ def test_nothing_is_skipped_and_bounds_hold(first: int) -> None:
         logs = copied(seed)
         rng = random.Random(seed)
         here = logs.source
-        offsets = sorted({here.oldest, here.end, *(rng.randrange(here.oldest, here.end) for _ in range(12))})
+        offsets = sorted({here.log_start, here.end, *(rng.randrange(here.log_start, here.end) for _ in range(12))})
         found = found_in(logs, offsets)
         check(logs, found)
         asked += len(offsets)

@@ -16,24 +16,24 @@ MARKER = -1
 
 
 class Log(NamedTuple):
-    """`records`: (which one it is, its time) by offset from `oldest` on; markers are MARKER, records of `aborted`
+    """`records`: (which one it is, its time) by offset from `log_start` on; markers are MARKER, records of `aborted`
     transactions have offsets there. `is_seen`: whether its parts are small enough to be looked at.
     """
 
-    oldest: int
+    log_start: int
     records: Sequence[tuple[int, int]]
     aborted: frozenset[int] = frozenset()
     is_seen: bool = True
 
     @property
     def ends(self) -> Ends:
-        return Ends(self.oldest, self.oldest + len(self.records))
+        return Ends(self.log_start, self.log_start + len(self.records))
 
     @property
     def committed(self) -> list[FirstRecord]:
         return [
             FirstRecord(at, ms)
-            for at, (number, ms) in enumerate(self.records, self.oldest)
+            for at, (number, ms) in enumerate(self.records, self.log_start)
             if number != MARKER and at not in self.aborted
         ]
 
@@ -48,10 +48,10 @@ class Log(NamedTuple):
     def part(self, begin: int = 0) -> LogPart | None:
         kept = [
             Kept(at, ms, is_aborted=at in self.aborted)
-            for at, (number, ms) in enumerate(self.records, self.oldest)
+            for at, (number, ms) in enumerate(self.records, self.log_start)
             if number != MARKER and at >= begin
         ]
-        return LogPart(max(begin, self.oldest), self.ends.latest, kept) if self.is_seen else None
+        return LogPart(max(begin, self.log_start), self.ends.log_end, kept) if self.is_seen else None
 
 
 def facts_of(source: Log, target: Log, committed: int, *, is_append_time: bool = False) -> TranslationFacts:
@@ -76,18 +76,18 @@ def truth(source: Log, target: Log, committed: int, offset: int) -> tuple[int, i
     """How many records that the group has not read it never gets though the target has them, and how many that it has
     read it gets again, of those too that the target gets later. Aborted ones are nobody's.
     """
-    copies = {target.records[one.offset - target.oldest][0]: one.offset for one in target.committed}
+    copies = {target.records[one.offset - target.log_start][0]: one.offset for one in target.committed}
     newest = max(copies, default=-1)
     skipped = replayed = 0
     for one in source.committed:
-        number = source.records[one.offset - source.oldest][0]
+        number = source.records[one.offset - source.log_start][0]
         if one.offset >= committed:
             skipped += number in copies and copies[number] < offset
         else:
             replayed += copies[number] >= offset if number in copies else number > newest
-    if source.oldest:  # what it has lost may be in the target: there offsets are the records' numbers
-        skipped += sum(committed <= number < source.oldest and at < offset for number, at in copies.items())
-        replayed += sum(number < min(committed, source.oldest) and at >= offset for number, at in copies.items())
+    if source.log_start:  # what it has lost may be in the target: there offsets are the records' numbers
+        skipped += sum(committed <= number < source.log_start and at < offset for number, at in copies.items())
+        replayed += sum(number < min(committed, source.log_start) and at >= offset for number, at in copies.items())
     known = {number for number, _ in source.records}
     skipped += sum(number > max(known) and at < offset for number, at in copies.items())
     return skipped, replayed
@@ -142,7 +142,7 @@ def test_no_more_is_skipped_or_read_again_than_is_said(story: str, goes_back: bo
             source = Log(0, everything[: some + 1])
         elif story == "source is cut":
             source = Log(some, everything[some:])
-        committed = rng.randrange(source.ends.latest + 1)
+        committed = rng.randrange(source.ends.log_end + 1)
         facts = facts_of(source, target, committed)
         found = translate(facts)
         skipped, replayed = truth(source, target, committed, found.offset)
@@ -193,14 +193,14 @@ def test_transactions_on_either_side(story: str, marked_ms: int) -> None:
             target = Log(3, [one for one in source.records if one[0] != MARKER])
         is_seen = rng.random() < 0.7
         source, target = source._replace(is_seen=is_seen), target._replace(is_seen=rng.random() < 0.7)
-        committed = rng.randrange(source.ends.latest + 1)
+        committed = rng.randrange(source.ends.log_end + 1)
         facts = facts_of(source, target, committed)
         found = translate(facts)
         skipped, replayed = truth(source, target, committed, found.offset)
         assert found.skips is not None
         assert found.replays is not None
         assert (skipped <= found.skips, replayed <= found.replays) == (True, True), (facts, found, skipped, replayed)
-        is_cut = facts.there.at.offset == target.oldest > 0  # it may have had more records of that time
+        is_cut = facts.there.at.offset == target.log_start > 0  # it may have had more records of that time
         if story in ("plain", "transactions") and has_own_times and is_seen and target.is_seen and not is_cut:
             assert (found.skips, found.replays) == (0, 0), (facts, found)
 
@@ -251,7 +251,7 @@ def test_no_more_is_read_again_of_records_that_are_stamped_when_they_arrive() ->
             continue
         _, replayed = truth(source, target, committed, found.offset)
         assert found.replays is not None
-        assert replayed <= found.replays <= max(target.ends.latest - found.offset, committed), (facts, found)
+        assert replayed <= found.replays <= max(target.ends.log_end - found.offset, committed), (facts, found)
 
 
 def test_what_the_source_has_lost_unread_counts_as_skipped() -> None:

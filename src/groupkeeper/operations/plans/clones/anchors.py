@@ -66,13 +66,13 @@ class Anchors:
         one = below or above
         if one is None:
             return None
-        return min(max(one.downstream + offset - one.upstream, self._there.oldest), self._there.latest)
+        return min(max(one.downstream + offset - one.upstream, self._there.log_start), self._there.log_end)
 
     def first_guesses(self, offset: int) -> list[int]:
         """Guesses for an offset of the source: both logs end alike, have equal offsets, or begin alike."""
         here, there = self._here, self._there
-        guesses = [there.latest - (here.latest - offset), offset, there.oldest + offset - here.oldest]
-        return [min(max(guess, there.oldest), there.latest) for guess in guesses]
+        guesses = [there.log_end - (here.log_end - offset), offset, there.log_start + offset - here.log_start]
+        return [min(max(guess, there.log_start), there.log_end) for guess in guesses]
 
 
 def same_records(source_records: Sequence[Kept], target_records: Sequence[Kept]) -> list[Pair]:
@@ -89,8 +89,8 @@ def outwards(guess: int, ends: Ends, step: int, most: int) -> list[int]:
 
 
 def _steps(guess: int, ends: Ends, step: int) -> Iterator[int]:
-    yield from range(guess, ends.oldest - step, -step)
-    yield from range(guess + step, ends.latest + step, step)
+    yield from range(guess, ends.log_start - step, -step)
+    yield from range(guess + step, ends.log_end + step, step)
 
 
 def _once(records: Iterable[Kept]) -> dict[bytes, int]:

@@ -91,15 +91,15 @@ async def make_clone(
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
     maker.remarks += [HIDDEN] if commits and await hides_topics(source_admin) else []
-    maker.ends, places = logs.latest, None
+    maker.ends, places = logs.log_ends, None
     if not is_here or source.topic_prefix:
-        there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
+        there = {to: Ends(logs.log_starts[to], logs.log_ends[to]) for to in usable.values()}
         logs_there = await look_at_logs(source_admin, usable)  # ends of the target's were first
         maker.failed = {**_of_other_counts(usable, logs_there, logs, wanted.topics), **logs_there.failed}
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
-        here = {tp: Ends(logs_there.oldest[tp], logs_there.latest[tp]) for tp in usable}
+        here = {tp: Ends(logs_there.log_starts[tp], logs_there.log_ends[tp]) for tp in usable}
         sides = Sides(source_admin, admin, usable, here, there)
-        maker.ends, places = logs_there.latest, await _find_places(maker, sides, mirrored, commits, say)
+        maker.ends, places = logs_there.log_ends, await _find_places(maker, sides, mirrored, commits, say)
     plans = [maker.plan(group_id, logs, places) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
     facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
@@ -224,7 +224,7 @@ class _CloneMaker:
             found = {tp: _as_it_is(group_id, committed[tp]) for tp in usable}
         else:
             found = self._translated(target, committed, usable, places)
-            found = {tp: self._not_skipped(group_id, tp, one, logs.oldest[usable[tp]]) for tp, one in found.items()}
+            found = {tp: self._not_skipped(group_id, tp, one, logs.log_starts[usable[tp]]) for tp, one in found.items()}
         found = {tp: delivered_again(one, self._done_ahead(group_id, tp)) for tp, one in found.items()}
         if self.wanted.are_named:
             left = lacking(self.wanted.topics, committed)
@@ -233,11 +233,11 @@ class _CloneMaker:
         for tp, one in found.items():
             to = named[tp]
             after = OffsetAndMetadata(one.offset, one.leader_epoch, committed[tp].metadata)
-            latest = max(one.offset, logs.latest[to]) if one.skips is not None else logs.latest[to]  # it grows
+            log_end = max(one.offset, logs.log_ends[to]) if one.skips is not None else logs.log_ends[to]  # it grows
             before = self._targets.committed[target].get(to)
             why = one.why + self._of_mirror_maker(group_id, tp, committed[tp].offset)
             changes[to] = Change(
-                before, after, logs.oldest[to], latest, None, None, why, one.skips, one.replays, one.certainty
+                before, after, logs.log_starts[to], log_end, None, None, why, one.skips, one.replays, one.certainty
             )
         changes = _in_range(target, changes, self.wanted.policies, self.troubles, self.remarks)
         return GroupPlan(target, changes, (), str(self._targets.state(target)))
@@ -259,13 +259,13 @@ class _CloneMaker:
                     "share.auto.offset.reset; by default (latest) after all existing records"
                 )
 
-    def _not_skipped(self, group_id: str, tp: TopicPartition, one: Translated, oldest: int) -> Translated:
+    def _not_skipped(self, group_id: str, tp: TopicPartition, one: Translated, log_start: int) -> Translated:
         """The translation, or MirrorMaker 2's earlier one if this one skips records, which the source may have lost."""
         checkpoint, committed = self.checkpoints.get((group_id, tp)), self.groups.committed[group_id][tp].offset
         if not one.skips or checkpoint is None or checkpoint.upstream > committed:
             return one
         place = checkpoint.downstream
-        if not oldest <= place < one.offset:
+        if not log_start <= place < one.offset:
             return one
         why = f"{one.why}; MirrorMaker 2 translated {checkpoint.upstream} to {place}: nothing is skipped from there"
         replays = one.offset - place + (one.replays or 0)

@@ -71,10 +71,10 @@ class Syncs:
         before = self._again[first - 1].most if first else 0
         later = self._again[-1:] if first < len(self._again) else []
         begin = self._again[first].begin if later else last.downstream
-        if there.latest - last.downstream > here.latest - last.upstream:
-            later = [_part(self._again, last.downstream, there.latest)]
+        if there.log_end - last.downstream > here.log_end - last.upstream:
+            later = [_part(self._again, last.downstream, there.log_end)]
         again = RepeatedRange(begin, later[0].end, later[0].most - before) if later else None
-        return SyncWay(pair, self._ends.get(pair.downstream, there.latest), again)
+        return SyncWay(pair, self._ends.get(pair.downstream, there.log_end), again)
 
 
 class Looked(NamedTuple):
@@ -152,8 +152,8 @@ def between(
     """
     before = max((pair for pair in known if pair.upstream <= offset), key=_there, default=None)
     after = min((pair for pair in known if pair.upstream >= offset), key=_there, default=None)
-    low = there.oldest if before is None else max(before.downstream, there.oldest)
-    high = there.latest if after is None else after.downstream
+    low = there.log_start if before is None else max(before.downstream, there.log_start)
+    high = there.log_end if after is None else after.downstream
     is_there = one.offset == low or (low < one.offset <= high and not has_older_copies)
     if (before is None and after is None) or low > high or is_there:
         return one
@@ -163,5 +163,5 @@ def between(
     why += f"between {low} and {high}" if low < high else f"{low}"
     why += f": up to {replays} records are read again" if replays else ""
     why += f"; up to {lacking} records that the target does not have are skipped" if lacking else ""
-    to_come = one.to_come if low == there.latest else None
+    to_come = one.to_come if low == there.log_end else None
     return Translated(low, why, lacking, replays, certainty=Certainty.BOUNDED, to_come=to_come)

@@ -125,7 +125,7 @@ class Reader:
             await asyncio.gather(*map(self._walk, some))
 
     async def _walk(self, stretches: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        tours = {tp: Tour(*each, self._ends[tp].latest, self._look) for tp, each in stretches.items()}
+        tours = {tp: Tour(*each, self._ends[tp].log_end, self._look) for tp, each in stretches.items()}
         longest = max(end - begin for begin, end in stretches.values())
         max_bytes = _PIECE_BYTES[longest > 4 * _BLOCK]
         failed = await walk(self._admin, tours, max_bytes=max_bytes)
@@ -135,9 +135,9 @@ class Reader:
                 insort(self._kept.setdefault(tp, []), trace, key=attrgetter("begin"))
 
     def _clipped(self, tp: TopicPartition, begin: int, end: int) -> tuple[int, int]:
-        oldest, latest = self._ends[tp]
-        begin = min(max(begin, oldest), latest)
-        return begin, max(begin, min(end, latest))
+        log_start, log_end = self._ends[tp]
+        begin = min(max(begin, log_start), log_end)
+        return begin, max(begin, min(end, log_end))
 
     def _in_blocks(self, tp: TopicPartition, begin: int, end: int) -> tuple[int, int]:
         return self._clipped(tp, begin - begin % _BLOCK, end + -end % _BLOCK)
@@ -155,8 +155,8 @@ class Reader:
         return self._trace(tp, begin, end, kept.records[first:last])
 
     def _trace(self, tp: TopicPartition, begin: int, end: int, records: Sequence[Kept]) -> Trace:
-        oldest, latest = self._ends[tp]
-        return Trace(begin, end, records, begin <= oldest, end >= latest)
+        log_start, log_end = self._ends[tp]
+        return Trace(begin, end, records, begin <= log_start, end >= log_end)
 
 
 def _merged(ranges: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> dict[TopicPartition, list[tuple[int, int]]]:

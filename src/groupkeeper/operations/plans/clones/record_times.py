@@ -56,12 +56,14 @@ async def _records(
     source: Admin, offsets: Mapping[TopicPartition, int], here: Mapping[TopicPartition, Ends]
 ) -> tuple[dict[TopicPartition, _Anchor], dict[TopicPartition, Failure]]:
     """The records whose times show where the groups are; and failures."""
-    offsets_in_log = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
+    offsets_in_log = {
+        tp: max(offset, here[tp].log_start) for tp, offset in offsets.items() if offset < here[tp].log_end
+    }
     read = await source.first_records([Position(*tp, offset) for tp, offset in offsets_in_log.items()])
     failed: dict[TopicPartition, Failure] = {at.topic_partition: _unread(at, why) for at, why in read.failed.items()}
     found = {at.topic_partition: _Anchor(record, False) for at, record in read.done.items() if record is not None}
     ends = {
-        Position(*tp, min(offset, here[tp].latest)): here[tp].oldest
+        Position(*tp, min(offset, here[tp].log_end)): here[tp].log_start
         for tp, offset in offsets.items()
         if tp not in found and tp not in failed
     }
@@ -94,8 +96,8 @@ async def _leave_out_aborted(
     for tp, record in following.items():
         if record is not None:
             found[tp] = _Anchor(record, False, leaves_out=record.offset > begins[tp])
-    ends = {tp: (here[tp].oldest, anchor.record.offset + 1) for tp, anchor in some.items() if anchor.is_all_read}
-    ends |= {tp: (here[tp].oldest, offsets_in_log[tp]) for tp, record in following.items() if record is None}
+    ends = {tp: (here[tp].log_start, anchor.record.offset + 1) for tp, anchor in some.items() if anchor.is_all_read}
+    ends |= {tp: (here[tp].log_start, offsets_in_log[tp]) for tp, record in following.items() if record is None}
     before = await committed_before(source, ends)
     found.update((tp, _Anchor(record, True)) for tp, record in before.items())
 
@@ -138,7 +140,9 @@ async def _compare(
     named: Mapping[TopicPartition, TopicPartition],
 ) -> None:
     """Completes the facts: records at the other log's times, the target's last records, and nearby records."""
-    ends = {named[tp]: (one.target.oldest, one.target.latest) for tp, one in facts.items() if one.there.at.offset < 0}
+    ends = {
+        named[tp]: (one.target.log_start, one.target.log_end) for tp, one in facts.items() if one.there.at.offset < 0
+    }
     last = await _last_of(target, ends)
     times = {tp: last[named[tp]].timestamp for tp in facts if named[tp] in last}
     from_last = {named[tp]: time_ms for tp, time_ms in times.items()}
@@ -164,8 +168,8 @@ async def _compare(
 
 async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, FirstRecord]:
     """The last committed records in the target's logs (or those in no transaction), as far as they can be found."""
-    oldest = {Position(*tp, latest): begin for tp, (begin, latest) in ends.items()}
-    last = await last_records(target, oldest)
+    log_starts = {Position(*tp, log_end): begin for tp, (begin, log_end) in ends.items()}
+    last = await last_records(target, log_starts)
     found = {at.topic_partition: record for at, record in last.done.items() if record is not None}
     some = {tp: ends[tp] for tp, record in found.items() if record.is_transactional}
     committed = await committed_before(target, some)
@@ -174,9 +178,9 @@ async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]
 
 def _source_range(facts: TranslationFacts) -> tuple[int, int]:
     """The range of the source's log that shows how many records are skipped or read again."""
-    here, record, end = facts.here, facts.record, facts.source.latest
+    here, record, end = facts.here, facts.record, facts.source.log_end
     if facts.there.at.offset < 0:
-        return (facts.source.oldest if facts.last is None else max(0, facts.last.offset)), end
+        return (facts.source.log_start if facts.last is None else max(0, facts.last.offset)), end
     after = here.after.offset if here.after.offset >= 0 and not facts.is_all_read else end
     if facts.there.at.timestamp == here.at.timestamp:
         return here.at.offset, max(after, record.offset)
@@ -186,7 +190,7 @@ def _source_range(facts: TranslationFacts) -> tuple[int, int]:
 
 def _target_range(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
     """The target's range in which to count. `first`: the first record there with the time of its last one."""
-    end = facts.target.latest
+    end = facts.target.log_end
     if facts.there.at.offset < 0:
         return (end, end) if first is None or first.doubt or first.at.offset < 0 else (first.at.offset, end)
     return facts.there.at.offset, facts.there.after.offset if facts.there.after.offset >= 0 else end

@@ -137,7 +137,7 @@ class Sampler:
         if known.seen is None:
             known.seen = Seen(), Seen()
             for seen, reader, end in zip(
-                known.seen, (self._source, self._target), (here.latest, there.latest), strict=True
+                known.seen, (self._source, self._target), (here.log_end, there.log_end), strict=True
             ):
                 seen.add((await self._long(reader, tp, (end - _REPEATED, end))).records)
             with_seen = [one for one in self._learned.values() if one.seen is not None]
@@ -181,7 +181,7 @@ class Sampler:
         replays = offset - end.upstream - 1
         why = f"the target's last record is a copy, with another time, of that at offset {end.upstream}: when "
         why += f"the others are copied, up to {replays} records are read again"
-        return Translated(self._there(at.topic_partition).latest, why, 0, replays, certainty=Certainty.BOUNDED)
+        return Translated(self._there(at.topic_partition).log_end, why, 0, replays, certainty=Certainty.BOUNDED)
 
     async def _near(
         self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
@@ -263,13 +263,13 @@ class Sampler:
     async def _copied_last(self, tp: TopicPartition) -> Pair | None:
         """The target's last record, with its counterpart in the source."""
         here, there = self._here(tp), self._there(tp)
-        last = await self._long(self._target, tp, (there.latest - _REACH, there.latest))
+        last = await self._long(self._target, tp, (there.log_end - _REACH, there.log_end))
         if not last.is_to_end:
             return None
         for window in self._windows():
-            tail = await self._long(self._target, tp, (there.latest - window, there.latest - _REACH))
+            tail = await self._long(self._target, tp, (there.log_end - window, there.log_end - _REACH))
             tail = tail._replace(end=last.end, records=[*tail.records, *last.records])
-            samples = outwards(here.latest, here, max(window // 2, 1), self._searched // (2 * _REACH))
+            samples = outwards(here.log_end, here, max(window // 2, 1), self._searched // (2 * _REACH))
             if pairs := await self._samples(self._source, tp, samples, tail, is_source=True):
                 return await self._followed(tp, pairs[-1], tail)
         return None

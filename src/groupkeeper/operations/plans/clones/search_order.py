@@ -237,7 +237,7 @@ class _PlaceFinder:
 
     def _offset_in_log(self, position: Position) -> int:
         here = self._here(position)
-        return min(max(position.offset, here.oldest), here.latest)
+        return min(max(position.offset, here.log_start), here.log_end)
 
     def _here(self, at: Position) -> Ends:
         return self._sides.here[at.topic_partition]
@@ -253,16 +253,16 @@ class _PlaceFinder:
         failed: dict[Position, Failure] = {}
         for at in positions:
             here, there = self._here(at), self._there(at)
-            if here.oldest != here.latest:
+            if here.log_start != here.log_end:
                 continue
-            if there.oldest == there.latest and at.offset >= here.latest:
+            if there.log_start == there.log_end and at.offset >= here.log_end:
                 why = "all is read, and both logs are empty: the end of the log"
-                found[at] = Translated(there.latest, why, 0, 0, certainty=Certainty.CONTENT)
-            elif here.latest == 0 == at.offset:
+                found[at] = Translated(there.log_end, why, 0, 0, certainty=Certainty.CONTENT)
+            elif here.log_end == 0 == at.offset:
                 why = "the source has never had a record: the start of the log"
-                found[at] = Translated(there.oldest, why, 0, 0, certainty=Certainty.CONTENT)
+                found[at] = Translated(there.log_start, why, 0, 0, certainty=Certainty.CONTENT)
             else:
-                failed[at] = TimeUnknown(f"the source's log is empty up to its end at offset {here.latest}")
+                failed[at] = TimeUnknown(f"the source's log is empty up to its end at offset {here.log_end}")
         return found, failed
 
     async def _guessed(
@@ -280,7 +280,7 @@ class _PlaceFinder:
         same = dict.fromkeys(at.topic_partition for at, one in matches.items() if one.offset == offsets[at])
         await self._compare_samples([tp for tp in same if tp not in self._is_same])
         for at, one in matches.items():
-            lost = self._here(at).oldest - at.offset
+            lost = self._here(at).log_start - at.offset
             if one.offset == offsets[at] and self._is_same[at.topic_partition]:
                 found[at] = self._same(at, one, sources[at])
             elif lost <= 0:
@@ -291,7 +291,7 @@ class _PlaceFinder:
         """The last known place at or before this one, if it is near enough."""
         known = self._known.get(at.topic_partition, ())
         number = bisect_right(known, at.offset, key=itemgetter(0)) - 1
-        if number < 0 or not self._here(at).oldest <= at.offset <= known[number][0] + self._searched:
+        if number < 0 or not self._here(at).log_start <= at.offset <= known[number][0] + self._searched:
             return None
         return known[number]
 
@@ -316,7 +316,7 @@ class _PlaceFinder:
         self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace], by_time: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
         """Finds places whose copies have other times, unless the times lead to a better place."""
-        within = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).oldest}
+        within = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).log_start}
         found = await self._sampler.find(within, sources)
         return {
             at: one._replace(to_come=self._to_come(at, one.offset, sources[at], offsets[at]))
@@ -330,7 +330,7 @@ class _PlaceFinder:
         """Corrects places found by times alone that contradict known places around them."""
         known: dict[TopicPartition, list[Pair]] = {}
         by_time: dict[Position, Translated] = {}
-        within = [at for at in found if at in offsets and at.offset >= self._here(at).oldest]
+        within = [at for at in found if at in offsets and at.offset >= self._here(at).log_start]
         for at in within:
             if found[at].certainty in EXACT:
                 known.setdefault(at.topic_partition, []).append(Pair(offsets[at], found[at].offset))
@@ -370,8 +370,8 @@ class _PlaceFinder:
             for tp in stretches:
                 here, there = self._sides.here[tp], self._sides.there[self._sides.named[tp]]
                 sample = self._sample(tp, part)
-                begin = max(here.oldest, there.oldest, sample - CONTEXT)
-                end = min(here.latest, there.latest, sample + CONTEXT)
+                begin = max(here.log_start, there.log_start, sample - CONTEXT)
+                end = min(here.log_end, there.log_end, sample + CONTEXT)
                 if begin < end:
                     ranges[Position(*tp, sample)] = begin, end
             sources, targets = await self._source.between(ranges), await self._target.between(ranges)
@@ -382,7 +382,7 @@ class _PlaceFinder:
             }
             stretches = {tp: [*each, both[tp]] for tp, each in stretches.items() if tp in both and both[tp].is_same}
         stretches = {tp: each for tp, each in stretches.items() if any(one.has_other_times for one in each)}
-        ends = {Position(*tp, 0): self._sides.here[tp].latest for tp in stretches}
+        ends = {Position(*tp, 0): self._sides.here[tp].log_end for tp in stretches}
         more = await self._source.between({at: (end - _REPEATED, end) for at, end in ends.items()}, is_whole=False)
         for at, trace in more.items():
             self._is_restamped[at.topic_partition] = are_unlike(stretches[at.topic_partition], trace)
@@ -391,7 +391,7 @@ class _PlaceFinder:
         self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
     ) -> dict[Position, Translated]:
         """Finds places by the source's offsets in headers of the target's records."""
-        known = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).oldest}
+        known = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).log_start}
         searches: dict[Position, HeaderSearch] = {}
         for at, offset in known.items():
             low, high = self._there(at)
@@ -429,7 +429,7 @@ class _PlaceFinder:
         for at, offset in offsets.items():
             syncs = self._syncs.get(at.topic_partition)
             way = None if syncs is None else syncs.way_to(offset, self._here(at), self._there(at))
-            if way is not None and at.offset >= self._here(at).oldest:
+            if way is not None and at.offset >= self._here(at).log_start:
                 ways[at] = way
         first = await self._source.between({at: (way.pair.upstream, way.pair.upstream + 1) for at, way in ways.items()})
         ranges = {
@@ -465,11 +465,11 @@ class _PlaceFinder:
         but = "" if one.has_times else ", but for the times of the copies"
         why = f"the same offset: samples all over both logs are the same{but}"
         why += f", as are {one.equal} records around it: exact"
-        skips = max(0, there.oldest - max(offset, self._here(at).oldest))
-        if offset < there.oldest:
-            why += f"; the target's log has lost the {there.oldest - offset} records before"
+        skips = max(0, there.log_start - max(offset, self._here(at).log_start))
+        if offset < there.log_start:
+            why += f"; the target's log has lost the {there.log_start - offset} records before"
         to_come = self._to_come(at, one.offset, source, one.offset)
-        return Translated(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
+        return Translated(max(offset, there.log_start), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
     def _result_of(
         self, at: Position, one: Match, source: Trace, offset_in_log: int, exact: Certainty = Certainty.CONTENT
@@ -485,7 +485,7 @@ class _PlaceFinder:
 
     def _to_come(self, at: Position, offset: int, source: Trace, offset_in_log: int) -> int | None:
         """The time of the next unread record if it is not copied yet; else None."""
-        if offset < self._there(at).latest:
+        if offset < self._there(at).log_end:
             return None
         unread = (
             each.timestamp for each in source.records if each.offset >= offset_in_log and each.is_aborted is not True
@@ -518,8 +518,8 @@ class _PlaceFinder:
     def _sample(self, tp: TopicPartition, part: int) -> int:
         """An offset that both logs have: the first, the last, or one between."""
         here, there = self._sides.here[tp], self._sides.there[self._sides.named[tp]]
-        oldest, latest = max(here.oldest, there.oldest), min(here.latest, there.latest)
-        return oldest + (latest - 1 - oldest) * part // _SAMPLES
+        log_start, log_end = max(here.log_start, there.log_start), min(here.log_end, there.log_end)
+        return log_start + (log_end - 1 - log_start) * part // _SAMPLES
 
     async def _by_time(
         self, positions: Sequence[Position], sources: Mapping[Position, Trace]
@@ -529,7 +529,7 @@ class _PlaceFinder:
         facts, why_not = await facts_of(self._sides, {tp: at.offset for tp, at in of_place.items()})
         failed = {of_place[tp]: why for tp, why in why_not.items()}
         found = {of_place[tp]: translate(one) for tp, one in facts.items()}
-        offsets = {at: min(at.offset, self._here(at).latest) for at in found if at.offset >= self._here(at).oldest}
+        offsets = {at: min(at.offset, self._here(at).log_end) for at in found if at.offset >= self._here(at).log_start}
         guesses = {
             at: (found[at].offset, found[at].offset + min(found[at].replays or 0, self._searched))
             for at in offsets

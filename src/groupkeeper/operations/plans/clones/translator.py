@@ -21,8 +21,8 @@ from groupkeeper.operations.times import utc_text
 class Ends(NamedTuple):
     """The first offset of a log, and the one after its last record."""
 
-    oldest: int
-    latest: int
+    log_start: int
+    log_end: int
 
 
 class Lookups(NamedTuple):
@@ -155,9 +155,9 @@ def _all_behind(facts: TranslationFacts, offset: int) -> int:
     """The most records to read again from an offset on: those in the target, or all that the group has read if these
     are more, as the target may still get them. Each record is copied once.
     """
-    there, oldest = max(0, facts.target.latest - offset), facts.source.oldest
-    lost = min(there, oldest)  # what only the target still has
-    return max(there, _read_to(facts) - oldest + lost)
+    there, log_start = max(0, facts.target.log_end - offset), facts.source.log_start
+    lost = min(there, log_start)  # what only the target still has
+    return max(there, _read_to(facts) - log_start + lost)
 
 
 def _at_the_next(facts: TranslationFacts) -> Translated:
@@ -169,10 +169,10 @@ def _at_the_next(facts: TranslationFacts) -> Translated:
             f"the target has no record from {text} on yet: the end of the log"
             f"{_if_any(replays, '; once it has them, {}')}"
         )
-        end, skips = facts.target.latest, 0
+        end, skips = facts.target.log_end, 0
         has_later = facts.last is not None and facts.last.offset >= record.offset  # its last one is to be read
         if has_later or not facts.keeps_times:
-            skips = min(end - facts.target.oldest, facts.source.latest - record.offset)
+            skips = min(end - facts.target.log_start, facts.source.log_end - record.offset)
             what = "it has later records with earlier times" if has_later else "but its records have other times"
             why += _if_any(skips, f"; {what}: up to {skips} are skipped")
         return Translated(end, why + _lost(facts), skips + _lost_there(facts, end), replays)
@@ -183,9 +183,9 @@ def _at_the_next(facts: TranslationFacts) -> Translated:
         return Translated(there.offset, why, _lost_there(facts, there.offset), replays, there.leader_epoch)
     back = facts.counterpart
     has_it = back.offset >= record.offset and back.timestamp == there.timestamp
-    next_copied = back.offset if back.offset >= record.offset else facts.source.latest
+    next_copied = back.offset if back.offset >= record.offset else facts.source.log_end
     skips = _count(facts.source_part, record.offset, next_copied).most
-    replays = 0 if has_it else max(0, facts.target.latest - there.offset)
+    replays = 0 if has_it else max(0, facts.target.log_end - there.offset)
     why = (
         f"the target has no record of {text}: its next one is of {utc_text(there.timestamp)}, "
         f"{skips if has_it else f'up to {skips}'} records before it are skipped"
@@ -197,15 +197,15 @@ def _at_the_next(facts: TranslationFacts) -> Translated:
 
 def _after_the_last(facts: TranslationFacts) -> Translated:
     text = utc_text(facts.record.timestamp)
-    later, end = facts.there.after, facts.source.latest
+    later, end = facts.there.after, facts.source.log_end
     if facts.there.at.offset < 0:
         replays = _still_to_come(facts)
         why = (
             f"all is read: the end of the log{_if_any(replays, f'; not all records up to {text} are there yet: {{}}')}"
         )
-        return Translated(facts.target.latest, why, 0, replays)
+        return Translated(facts.target.log_end, why, 0, replays)
     surplus = _surplus(facts)
-    is_cut = 0 < facts.there.at.offset <= facts.target.oldest
+    is_cut = 0 < facts.there.at.offset <= facts.target.log_start
     if surplus or is_cut:  # the target may have records of this very time that the source has not yet
         replays = _count(facts.source_part, facts.here.at.offset, end).most + surplus
         why = f"all is read up to {text}, and the target may have more records of that time: {_again(replays)}"
@@ -215,10 +215,10 @@ def _after_the_last(facts: TranslationFacts) -> Translated:
     aborts = facts.source_part is None or any(one.is_aborted for one in facts.source_part.records)
     if later.offset >= 0 and (facts.here.at.timestamp != facts.there.at.timestamp or aborts):
         # The record found may be older than all of the source, or the copy of an aborted record among these.
-        replays += facts.target.latest - later.offset
+        replays += facts.target.log_end - later.offset
     if later.offset < 0:
         why = f"all is read: the end of the log; {_again(replays) if replays else 'exact'}"
-        return Translated(facts.target.latest, why, 0, replays)
+        return Translated(facts.target.log_end, why, 0, replays)
     why = f"all is read up to {text}: the first record after that; {_again(replays) if replays else 'exact'}"
     return Translated(later.offset, why, 0, replays, later.leader_epoch)
 
@@ -254,13 +254,13 @@ def _missing(facts: TranslationFacts) -> int:
 
 def _still_to_come(facts: TranslationFacts) -> int:
     """How many records that the group has read may still be missing in the target."""
-    read_to, oldest = _read_to(facts), facts.source.oldest
-    begin = oldest if facts.last is None else facts.last.offset
+    read_to, log_start = _read_to(facts), facts.source.log_start
+    begin = log_start if facts.last is None else facts.last.offset
     if begin < 0:
         return 0
     here, there = facts.source_part, facts.target_part
-    is_known = facts.last is not None and (begin > oldest or oldest == 0)  # where the log is cut, others are not
-    if not is_known or here is None or there is None or here.begin > begin or here.end < facts.source.latest:
+    is_known = facts.last is not None and (begin > log_start or log_start == 0)  # where the log is cut, others are not
+    if not is_known or here is None or there is None or here.begin > begin or here.end < facts.source.log_end:
         return _count(here, begin, read_to).most
     records = [one for one in here.records if one.offset >= begin]
     is_read = [one.offset < read_to and not one.is_aborted for one in records]
@@ -271,11 +271,11 @@ def _still_to_come(facts: TranslationFacts) -> int:
 
 
 def _read_to(facts: TranslationFacts) -> int:
-    return facts.source.latest if facts.is_all_read else facts.record.offset
+    return facts.source.log_end if facts.is_all_read else facts.record.offset
 
 
 def _end(after: ListedOffset, ends: Ends) -> int:
-    return after.offset if after.offset >= 0 else ends.latest
+    return after.offset if after.offset >= 0 else ends.log_end
 
 
 def _aborted(facts: TranslationFacts) -> str:
@@ -283,13 +283,13 @@ def _aborted(facts: TranslationFacts) -> str:
 
 
 def _lost(facts: TranslationFacts) -> str:
-    lost = facts.source.oldest - facts.committed
+    lost = facts.source.log_start - facts.committed
     return f"; the source's log has lost the {lost} records before" if lost > 0 else ""
 
 
 def _lost_there(facts: TranslationFacts, offset: int) -> int:
     """How many records that the source lost unread the target may still have before an offset."""
-    return max(0, min(facts.source.oldest - facts.committed, offset - facts.target.oldest))
+    return max(0, min(facts.source.log_start - facts.committed, offset - facts.target.log_start))
 
 
 def _again(replays: int) -> str:
