@@ -185,8 +185,8 @@ async def mirrored(
         made = await make_clone(there, Source(here), CloneRequest(groups, ALL_COMMITTED, Policies(), FIRST_MS))
         names = names_of(*[[one.name for one in await admin.list_topics()] for admin in (here, there)])
         named = {TopicPartition(topic, 0): TopicPartition(called(topic), 0) for topic in TOPICS}
-        mirror, remarks = await mirror_of(here, there, names, named)
-    assert remarks == []
+        mirror, notes = await mirror_of(here, there, names, named)
+    assert notes == []
     back = {called(topic): topic for topic in TOPICS}
     ours = {(group.group_id, back[tp.topic]): one for group in made.plan.groups for tp, one in group.changes.items()}
     theirs = {

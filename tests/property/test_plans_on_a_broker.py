@@ -187,7 +187,9 @@ async def check(
     stage: Stage, journal: Journal, scenario: Scenario | None, selected: set[int], policies: Policies, moves: list[Move]
 ) -> None:
     plan = (await stage.plan(scenario, selected, policies)).plan
-    assert document.read("".join(document.write(plan))).groups == tuple(one._replace(notes=()) for one in plan.groups)
+    assert document.read("".join(document.write(plan))).groups == tuple(
+        one._replace(adjustments=()) for one in plan.groups
+    )
     planned = {(group.group_id, tp): change for group in plan.groups for tp, change in group.changes.items()}
     assert {tp.partition for _, tp in planned} <= selected
     for move in moves:

@@ -146,18 +146,18 @@ class _Check:
         self.broken += sum(finding.verdict is Verdict.BROKEN for finding in findings)
         problems += _unknown(findings)
         shown = [each for each in findings if each.verdict is not Verdict.OK or options.show_ok]
-        remarks = [f"no group matches {text}" for text in names.without_match(snapshot.groups)]
+        notes = [f"no group matches {text}" for text in names.without_match(snapshot.groups)]
         bad = {finding.group_id for finding in findings if finding.verdict is not Verdict.OK}
         if snapshot.scope.hides_topics:
-            remarks.append(HIDDEN)
+            notes.append(HIDDEN)
         if bad or not options.quiet:
             count = len(snapshot.groups)
-            remarks.append(f"{count - len(bad)} of {count} groups are within their limits")
+            notes.append(f"{count - len(bad)} of {count} groups are within their limits")
         time_of = _in_words if options.output == "table" else _seconds
         yield Page(
             [_row(each, snapshot.groups[each.group_id], time_of) for each in shown],
             list(dict.fromkeys(problems)),
-            remarks,
+            notes,
         )
 
     async def _look(self, session: ClusterSession, names: Names) -> ClusterSnapshot:

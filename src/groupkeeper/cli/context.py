@@ -150,7 +150,7 @@ def _list(options: Namespace) -> None:
         for one in contexts
     ]
     hint = "no contexts yet: groupkeeper context add NAME --bootstrap-server HOST:PORT"
-    print_report(options, CONTEXTS, Page(rows, remarks=[] if rows else [hint]))
+    print_report(options, CONTEXTS, Page(rows, notes=[] if rows else [hint]))
 
 
 def _add_show(command: ArgumentParser) -> None:

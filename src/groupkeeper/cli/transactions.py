@@ -148,15 +148,15 @@ async def _list_pages(session: ClusterSession) -> AsyncIterator[Page]:
     rows = [row for row in _rows(found, now_ms) if _is_wanted(row, options)]
     rows.sort(key=lambda row: (row["standing"] != Standing.HANGING, -int(str(row["open_ms"] or 0))))
     hanging = [row for row in rows if row["standing"] == Standing.HANGING]
-    remarks = [] if rows or found.problems else [f"no transaction {'hangs' if options.hanging else 'is open'}"]
+    notes = [] if rows or found.problems else [f"no transaction {'hangs' if options.hanging else 'is open'}"]
     if hanging:
         look = follow_up(options, "transactions", "describe", context=session.context)
         end = follow_up(options, "transactions", "abort", "--partition", "TOPIC:PARTITION", context=session.context)
-        remarks.append(
+        notes.append(
             f"{counted(len(hanging), 'transaction')} will not end by itself: "
             f"'{look}' shows the partitions, and '{end}' says how one is aborted"
         )
-    yield Page(rows, found.problems, remarks)
+    yield Page(rows, found.problems, notes)
 
 
 async def _look(
@@ -268,8 +268,8 @@ async def _describe_pages(session: ClusterSession) -> AsyncIterator[Page]:
             who = _who(key, one.producer_id, one.producer_epoch)
             how = {**_known(one, now_ms), "coordinator_epoch": None}
             rows += ({**who, **_partition(tp, None, None), **how} for tp in tps)
-    remarks = [] if rows or problems else ["no transaction is open"]
-    yield Page(rows, problems, remarks)
+    notes = [] if rows or problems else ["no transaction is open"]
+    yield Page(rows, problems, notes)
 
 
 def _partition_row(each: OpenTransaction, found: _Found, now_ms: int) -> Row:
@@ -327,19 +327,19 @@ async def _abort_pages(session: ClusterSession) -> AsyncIterator[Page]:
             )
         else:
             planned = await plan_of_known(session.admin, transactional_id)
-        remarks = _consequences(planned)
+        notes = _consequences(planned)
         would_be = list(_abort_rows(planned, "would be aborted"))
-        await check_context(session, lambda: show_first(session, ABORTED, would_be, remarks))
+        await check_context(session, lambda: show_first(session, ABORTED, would_be, notes))
         if options.execute:
-            recorder = own_recorder(options, remarks)
+            recorder = own_recorder(options, notes)
             planned = await abort(session.admin, planned, recorder)
     except (ClientError, KafkaError) as failure:
         yield Page(problems=[_abort_problem(failure, options)], more={"executed": False})
         return
     if not options.execute:
-        remarks.append(not_yet(1))
+        notes.append(not_yet(1))
     rows = list(_abort_rows(planned, "aborted")) if options.execute else would_be
-    yield Page(rows, (), remarks, {"executed": options.execute})
+    yield Page(rows, (), notes, {"executed": options.execute})
 
 
 def _abort_problem(failure: Failure, options: Namespace) -> Problem:

@@ -99,9 +99,7 @@ def test_an_application_whose_state_is_copied(
     assert "restores its state from copies of" in capsys.readouterr().err
     assert main(["plan", "clone", group, "other", "--output", "json", "--bootstrap-server", clusters[0]]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert any(
-        "would go on without the state" in str(remark) for remark in found.get("remarks", found.get("notes", []))
-    )
+    assert any("would go on without the state" in str(note) for note in found["notes"])
 
 
 @pytest.mark.parametrize("is_here", [False, True])

@@ -70,7 +70,7 @@ def beats(clusters: tuple[str, str]) -> str:
 def test_syncs_say_where_records_are_that_are_all_the_same(clusters: tuple[str, str], beats: str) -> None:
     sync(clusters[0], beats, [(0, 0), (101, 101), (202, 202), (200, 250), (301, 351)])
     made = planned(clusters, beats, 101)
-    assert any(f"{beats} is east.{beats}" in remark for remark in made.remarks)
+    assert any(f"{beats} is east.{beats}" in note for note in made.notes)
     for offset, meant, certainty, again in (
         (101, 101, "bounded", 48),  # the 48 records before the last sync may be copies of it, and of what is before
         (102, 102, "bounded", 48),

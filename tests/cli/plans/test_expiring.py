@@ -76,11 +76,11 @@ async def said_to_expire(broker: Broker, now_ms: int, expiring_ms: int, retentio
         made = await make_sweep(admin, GROUPS, ALL_COMMITTED, criteria, now_ms)
     assert made.troubles == ()
     found = {(plan.group_id, place.topic) for plan in made.plan.groups for place in plan.changes}
-    for remark in made.remarks:
-        if "its offsets expire" in remark:
-            found |= {(remark.partition(":")[0], topic) for topic in ("t", "u")}
-        elif " expires " in remark:
-            group_id, place, _ = remark.split(" ", 2)
+    for note in made.notes:
+        if "its offsets expire" in note:
+            found |= {(note.partition(":")[0], topic) for topic in ("t", "u")}
+        elif " expires " in note:
+            group_id, place, _ = note.split(" ", 2)
             found.add((group_id, place.rpartition("-")[0]))
     return found
 

@@ -186,7 +186,7 @@ def test_what_a_commit_does_not_keep_from_expiring(servers: str, tmp_path: Path)
 
     made = asyncio.run(look())
     assert made.plan.groups == ()
-    assert "counted from the time when its last member left. A commit doesn't delay that" in made.remarks[0]
+    assert "counted from the time when its last member left. A commit doesn't delay that" in made.notes[0]
 
 
 def test_a_clone_in_the_same_cluster(run: Run, servers: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, PartitionsLeaderless, PartitionsMissing
-from groupkeeper.operations.plans.model import Note, NoteKind
+from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind
 from groupkeeper.operations.plans.reset import (
     LogFacts,
     Scenario,
@@ -28,39 +28,43 @@ from groupkeeper.operations.plans.reset import (
 )
 
 P = TopicPartition("orders", 0)
-FACTS = LogFacts(log_starts={P: 5}, log_ends={P: 20}, committed={P: OffsetAndMetadata(12, 3, "note")})
+FACTS = LogFacts(log_starts={P: 5}, log_ends={P: 20}, committed={P: OffsetAndMetadata(12, 3, "adjustment")})
 
 
-def new_offset(scenario: Scenario, facts: LogFacts = FACTS) -> tuple[int, list[NoteKind]]:
+def new_offset(scenario: Scenario, facts: LogFacts = FACTS) -> tuple[int, list[AdjustmentKind]]:
     plan = plan_offsets("g", [P], scenario, facts)
-    return plan.offsets[P].offset, [note.kind for note in plan.notes]
+    return plan.offsets[P].offset, [adjustment.kind for adjustment in plan.adjustments]
 
 
 @pytest.mark.parametrize(
-    ("scenario", "offset", "notes"),
+    ("scenario", "offset", "adjustments"),
     [
         (ToEarliest(), 5, []),
         (ToLatest(), 20, []),
         (ToCurrent(), 12, []),
         (ToOffset(5), 5, []),
         (ToOffset(20), 20, []),
-        (ToOffset(4), 5, [NoteKind.BELOW_LOG_START]),
-        (ToOffset(-1), 5, [NoteKind.BELOW_LOG_START]),
-        (ToOffset(21), 20, [NoteKind.ABOVE_LOG_END]),
+        (ToOffset(4), 5, [AdjustmentKind.BELOW_LOG_START]),
+        (ToOffset(-1), 5, [AdjustmentKind.BELOW_LOG_START]),
+        (ToOffset(21), 20, [AdjustmentKind.ABOVE_LOG_END]),
         (ShiftBy(8), 20, []),
-        (ShiftBy(9), 20, [NoteKind.ABOVE_LOG_END]),
-        (ShiftBy(2**63 - 1), 20, [NoteKind.ABOVE_LOG_END]),
+        (ShiftBy(9), 20, [AdjustmentKind.ABOVE_LOG_END]),
+        (ShiftBy(2**63 - 1), 20, [AdjustmentKind.ABOVE_LOG_END]),
         (ShiftBy(-7), 5, []),
-        (ShiftBy(-8), 5, [NoteKind.BELOW_LOG_START]),
-        (ToPlan({P: 99}), 20, [NoteKind.ABOVE_LOG_END]),
+        (ShiftBy(-8), 5, [AdjustmentKind.BELOW_LOG_START]),
+        (ToPlan({P: 99}), 20, [AdjustmentKind.ABOVE_LOG_END]),
     ],
 )
-def test_scenarios(scenario: Scenario, offset: int, notes: list[NoteKind]) -> None:  # K122-70, K122-76, K122-77
-    assert new_offset(scenario) == (offset, notes)
+def test_scenarios(
+    scenario: Scenario, offset: int, adjustments: list[AdjustmentKind]
+) -> None:  # K122-70, K122-76, K122-77
+    assert new_offset(scenario) == (offset, adjustments)
 
 
 def test_notes_tell_what_was_asked_and_what_is_used() -> None:
-    assert plan_offsets("g", [P], ToOffset(4), FACTS).notes == (Note(NoteKind.BELOW_LOG_START, P, 4, 5),)
+    assert plan_offsets("g", [P], ToOffset(4), FACTS).adjustments == (
+        Adjustment(AdjustmentKind.BELOW_LOG_START, P, 4, 5),
+    )
 
 
 # K122-78
@@ -70,14 +74,14 @@ def test_current_is_the_end_where_nothing_is_committed() -> None:
 
 def test_current_is_moved_into_the_log_unless_told_not_to() -> None:
     facts = FACTS._replace(committed={P: OffsetAndMetadata(50)})
-    assert new_offset(ToCurrent(), facts) == (20, [NoteKind.ABOVE_LOG_END])
+    assert new_offset(ToCurrent(), facts) == (20, [AdjustmentKind.ABOVE_LOG_END])
     assert new_offset(ToCurrent(clamp=False), facts) == (50, [])
 
 
 # K122-79
 def test_a_time_after_the_last_record_is_the_end() -> None:
     assert new_offset(ToTime(7), FACTS._replace(found={P: ListedOffset(9, 8)})) == (9, [])
-    assert new_offset(ToTime(7), FACTS._replace(found={P: ListedOffset(-1)})) == (20, [NoteKind.NOTHING_LATER])
+    assert new_offset(ToTime(7), FACTS._replace(found={P: ListedOffset(-1)})) == (20, [AdjustmentKind.NOTHING_LATER])
 
 
 # K122-77
@@ -87,10 +91,10 @@ def test_a_shift_needs_somewhere_to_start() -> None:
 
 
 def test_metadata_stays_and_the_leader_epoch_stays_with_its_offset() -> None:
-    assert plan_offsets("g", [P], ToCurrent(), FACTS).offsets[P] == OffsetAndMetadata(12, 3, "note")
-    assert plan_offsets("g", [P], ToLatest(), FACTS).offsets[P] == OffsetAndMetadata(20, None, "note")
+    assert plan_offsets("g", [P], ToCurrent(), FACTS).offsets[P] == OffsetAndMetadata(12, 3, "adjustment")
+    assert plan_offsets("g", [P], ToLatest(), FACTS).offsets[P] == OffsetAndMetadata(20, None, "adjustment")
     found = FACTS._replace(found={P: ListedOffset(9, 8, 2)})
-    assert plan_offsets("g", [P], ToTime(7), found).offsets[P] == OffsetAndMetadata(9, 2, "note")
+    assert plan_offsets("g", [P], ToTime(7), found).offsets[P] == OffsetAndMetadata(9, 2, "adjustment")
 
 
 # K496-51, K496-52

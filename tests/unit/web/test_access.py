@@ -145,7 +145,7 @@ def test_tokens(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "there is no token"),
-        ("# only a remark\n", "there is no token"),
+        ("# only a note\n", "there is no token"),
         ("alice short-secret", "row 1: the token is too short: expected 16 characters or more"),
         ("alice 0123456789abcdef-secret\nbob 0123456789abcdef-secret", "row 2: the token is listed twice"),
         ("alice 0123456789abcdef-secret admin", "row 1: expected a name and a token"),

@@ -28,7 +28,7 @@ from groupkeeper.client.batch import or_failed
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
-from groupkeeper.operations.plans.model import GroupPlan, Kind, Note, NoteKind
+from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, GroupPlan, Kind
 from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
 from groupkeeper.operations.plans.reset import (
     Scenario,
@@ -111,8 +111,8 @@ class GroupReset:
         except NoPlan:
             say(f"\nError: No reset plan for group {group_id} found{release().end}\n")
             return {}
-        for note in plan.notes:
-            _tell(note)
+        for adjustment in plan.adjustments:
+            _tell(adjustment)
         # The official tool drops metadata and leader epochs.
         bare = {tp: change._replace(after=_bare(change.after)) for tp, change in sorted(plan.changes.items())}
         plan = plan._replace(changes=bare)
@@ -227,15 +227,15 @@ def _bare(commit: OffsetAndMetadata | None) -> OffsetAndMetadata | None:
     return None if commit is None else OffsetAndMetadata(commit.offset)
 
 
-def _tell(note: Note) -> None:
+def _tell(adjustment: Adjustment) -> None:
     """Warns if an offset isn't the requested one, where and as the official tool does."""
-    if note.kind is NoteKind.NOTHING_LATER:
-        say(nothing_later(note.partition))
+    if adjustment.kind is AdjustmentKind.NOTHING_LATER:
+        say(nothing_later(adjustment.partition))
         return
-    beyond = "higher than latest" if note.kind is NoteKind.ABOVE_LOG_END else "lower than earliest"
+    beyond = "higher than latest" if adjustment.kind is AdjustmentKind.ABOVE_LOG_END else "lower than earliest"
     log_warning(
-        f"New offset ({note.asked}) is {beyond} offset for topic partition {note.partition}. "
-        f"Value will be set to {note.used}{release().end}",
+        f"New offset ({adjustment.asked}) is {beyond} offset for topic partition {adjustment.partition}. "
+        f"Value will be set to {adjustment.used}{release().end}",
         release().resetter,
     )
 

@@ -82,8 +82,8 @@ def all_groups(groups: Sequence[GroupListing]) -> str:
     return f"{header}\n" + "".join(f"{row(texts, columns)} \n" for texts in rows)
 
 
-def remark(group_id: str, state: GroupState) -> str:
-    """The remark about a group's state on standard error; "": none."""
+def note(group_id: str, state: GroupState) -> str:
+    """The note about a group's state on standard error; "": none."""
     if state is GroupState.EMPTY:
         return f"\nConsumer group '{group_id}' has no active members.\n"
     if state in REBALANCING:

@@ -112,11 +112,11 @@ class ConsumerGroups(GroupTool):
         groups = in_order(described, group_ids)
         if self.options.has("members"):
             complain_and_say(
-                (remark, error + groups_text.members(group, verbose=verbose)) for group, remark, error in judged(groups)
+                (note, error + groups_text.members(group, verbose=verbose)) for group, note, error in judged(groups)
             )
         else:
             complain_and_say(
-                (remark, error or groups_text.state(group, verbose=verbose)) for group, remark, error in judged(groups)
+                (note, error or groups_text.state(group, verbose=verbose)) for group, note, error in judged(groups)
             )
 
     async def describe_offsets(self, group_ids: Sequence[str], *, verbose: bool) -> None:
@@ -141,7 +141,7 @@ class ConsumerGroups(GroupTool):
         groups = in_order(described, group_ids)
         with failing(java.wrapped):
             raise_first(failed, [group.group_id for group in groups])
-        complain_and_say((remark, error or tables[group.group_id]) for group, remark, error in judged(groups))
+        complain_and_say((note, error or tables[group.group_id]) for group, note, error in judged(groups))
 
     async def delete(self) -> None:
         """--delete."""
@@ -206,4 +206,4 @@ def judged(groups: Iterable[ConsumerGroupDescription]) -> Iterator[tuple[Consume
         elif group.group_state not in ConsumerGroups.states:
             raise ExecutionFailure(f"Expected a valid consumer group state, but found '{group.group_state}'.")
         else:
-            yield group, groups_text.remark(group.group_id, group.group_state), ""
+            yield group, groups_text.note(group.group_id, group.group_state), ""

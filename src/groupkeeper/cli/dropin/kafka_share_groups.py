@@ -128,11 +128,11 @@ class ShareGroups(GroupTool):
 
 
 def _tell_state(group: ShareGroupDescription) -> bool:
-    """Prints a remark about a group's state; returns whether the group exists."""
+    """Prints a note about a group's state; returns whether the group exists."""
     if group.group_state is GroupState.DEAD:
         say(share_groups_text.missing(group.group_id))
         return False
-    complain(share_groups_text.remark(group))
+    complain(share_groups_text.note(group))
     return True
 
 

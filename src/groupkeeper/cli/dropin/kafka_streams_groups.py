@@ -163,7 +163,7 @@ class StreamsGroups(GroupTool):
     def _members_or_state(self, group: StreamsGroupDescription) -> str:
         verbose = self.options.has("verbose")
         if self.options.has("state"):
-            return streams_groups_text.remark(group) + streams_groups_text.state(group, verbose=verbose)
+            return streams_groups_text.note(group) + streams_groups_text.state(group, verbose=verbose)
         return streams_groups_text.members(group, verbose=verbose) if group.members else ""
 
     async def _offsets(self, group: StreamsGroupDescription, progress: StreamsProgress) -> str:

@@ -14,7 +14,7 @@ def missing(group_id: str) -> str:
     return f"\nError: Share group '{group_id}' does not exist.\n"
 
 
-def remark(group: ShareGroupDescription) -> str:
+def note(group: ShareGroupDescription) -> str:
     """The text about a group without members on standard error; "": none."""
     is_empty = group.group_state is GroupState.EMPTY
     return f"\nShare group '{group.group_id}' has no active members.\n" if is_empty else ""

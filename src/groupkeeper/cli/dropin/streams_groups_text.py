@@ -12,7 +12,7 @@ from groupkeeper.client.admin.types import GroupState, OffsetAndMetadata, TopicP
 from groupkeeper.operations.streams_groups import PartitionProgress
 
 
-def remark(group: streams_types.StreamsGroupDescription) -> str:
+def note(group: streams_types.StreamsGroupDescription) -> str:
     """The text about a group without members; "": none."""
     if group.group_state is GroupState.DEAD:
         return f"\nError: Streams group '{group.group_id}' does not exist.\n"

@@ -64,9 +64,9 @@ class ClusterSession(NamedTuple):
     timeout_ms: int = TIMEOUT_MS
 
     def note(self, text: str) -> None:
-        """Write a remark to standard error at once, instead of at the end of the report."""
+        """Write a note to standard error at once, instead of at the end of the report."""
         self.progress.clear()
-        complain(render.remark_text(text if self.cluster is None else f"{self.cluster}: {text}"))
+        complain(render.note_text(text if self.cluster is None else f"{self.cluster}: {text}"))
 
 
 class ClusterReport(NamedTuple):
@@ -277,7 +277,7 @@ async def _write(
 ) -> int:
     writer = _writer(options, report)
     problems: list[Problem] = []
-    remarks: list[str] = []
+    notes: list[str] = []
     async with Progress() as progress:
         say(writer.begin())
         try:
@@ -287,7 +287,7 @@ async def _write(
                     say(writer.page(page))
                     flush()
                     problems += page.problems
-                    remarks += page.remarks
+                    notes += page.notes
                     if report.has_lines:  # there may be no end to tell them at
                         _tell(options, (), page.problems)
         except asyncio.CancelledError:
@@ -297,7 +297,7 @@ async def _write(
             raise
         progress.clear()
         say(writer.end())
-    _tell(options, [*remarks, *_remarks_on(writer)], () if report.has_lines else problems)
+    _tell(options, [*notes, *_notes_on(writer)], () if report.has_lines else problems)
     return 1 if problems else 0
 
 
@@ -308,10 +308,10 @@ def print_report(options: Namespace, shape: Shape, page: Page) -> int:
     """Write a report of one page that needs no cluster, and return the exit status."""
     writer = _writer(options, ClusterReport(shape, _nothing))
     say(writer.begin() + writer.page(page) + writer.end())
-    return _tell(options, [*page.remarks, *_remarks_on(writer)], page.problems)
+    return _tell(options, [*page.notes, *_notes_on(writer)], page.problems)
 
 
-def _remarks_on(writer: render.Writer) -> list[str]:
+def _notes_on(writer: render.Writer) -> list[str]:
     return [render.CUT] if isinstance(writer, render.TableWriter) and writer.has_cut else []
 
 
@@ -320,11 +320,11 @@ async def _nothing(session: ClusterSession) -> AsyncIterator[Page]:
     yield
 
 
-def _tell(options: Namespace, remarks: Sequence[str], problems: Sequence[Problem]) -> int:
-    """Writes remarks and problems to standard error, unless the report has them; returns the exit status."""
+def _tell(options: Namespace, notes: Sequence[str], problems: Sequence[Problem]) -> int:
+    """Writes notes and problems to standard error, unless the report has them; returns the exit status."""
     if options.output != "json":
         is_coloured = has_colour(sys.stderr, options.color)
-        complain("".join(map(render.remark_text, remarks)))
+        complain("".join(map(render.note_text, notes)))
         complain("".join(render.problem_text(problem, has_colour=is_coloured) for problem in problems))
     return 1 if problems else 0
 

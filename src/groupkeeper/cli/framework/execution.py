@@ -11,7 +11,7 @@ from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import ClusterSession
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.render import WIDTH, TableWriter, remark_text
+from groupkeeper.cli.framework.render import WIDTH, TableWriter, note_text
 from groupkeeper.cli.framework.reports import Page, Row, Shape
 from groupkeeper.cli.framework.terminal import columns_of, is_terminal
 from groupkeeper.client.addresses import Address
@@ -161,14 +161,14 @@ async def _typed() -> str:
     return sys.stdin.readline()
 
 
-def show_first(session: ClusterSession, shape: Shape, rows: Sequence[Row], remarks: Iterable[str] = ()) -> None:
+def show_first(session: ClusterSession, shape: Shape, rows: Sequence[Row], notes: Iterable[str] = ()) -> None:
     """Show the rows to confirm at the terminal as a table, whatever the report's format is."""
     session.progress.clear()
     writer = TableWriter(shape, limit=columns_of(sys.stderr) or WIDTH, encoding=sys.stderr.encoding)
     complain(writer.begin() + writer.page(Page(rows[:_MOST_ROWS])) + writer.end())
     if len(rows) > _MOST_ROWS:
         complain(f"... and {counted(len(rows) - _MOST_ROWS, 'more row')}\n")
-    complain("".join(map(remark_text, remarks)))
+    complain("".join(map(note_text, notes)))
 
 
 def not_yet(count: int, *, are_named: bool = False) -> str:

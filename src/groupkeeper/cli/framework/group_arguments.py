@@ -98,7 +98,7 @@ def are_typed(options: Namespace) -> bool:
 async def selected(
     session: ClusterSession, *, with_share: bool = False, with_streams: bool = False
 ) -> tuple[Selection, Page]:
-    """The groups that the options select, and the problems and remarks about the selection. `with_share`,
+    """The groups that the options select, and the problems and notes about the selection. `with_share`,
     `with_streams`: also groups of these types.
     """
     options = session.options
@@ -108,12 +108,12 @@ async def selected(
     selection = await select_groups(session.admin, names, *filters, with_share=with_share, with_streams=with_streams)
     page = await said_about(session, selection)
     if not selection.group_ids and not selection.unmatched and not selection.failed:
-        page = page._replace(remarks=[*page.remarks, f"no groups{' in these states or of these types' * any(filters)}"])
+        page = page._replace(notes=[*page.notes, f"no groups{' in these states or of these types' * any(filters)}"])
     return selection, page
 
 
 def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Iterable[str]) -> list[str]:
-    """The remark about groups that are in the file of --from-file and not selected."""
+    """The note about groups that are in the file of --from-file and not selected."""
     others = sorted(set(in_file).difference(meant))
     if file is None or not others:
         return []
@@ -122,20 +122,20 @@ def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Ite
 
 
 async def said_about(session: ClusterSession, selection: Selection) -> Page:
-    """Problems and remarks about a selection: failed brokers, patterns without a group, and possibly hidden groups."""
+    """Problems and notes about a selection: failed brokers, patterns without a group, and possibly hidden groups."""
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
-    remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
-    remarks += [
+    notes = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
+    notes += [
         f"{name!r} is the name of a group, and only that group is meant; --regex makes it a pattern"
         for name in selection.namesakes
     ]
     names = names_of(session.options, "groups")
     if session.is_secured and (names.patterns or not names) and await _hides_groups(session):
-        remarks.append(
+        notes.append(
             "groups that you may not describe are not listed; you need the ACL DESCRIBE on the cluster to see all "
             "groups"
         )
-    return Page(problems=problems, remarks=remarks)
+    return Page(problems=problems, notes=notes)
 
 
 async def _hides_groups(session: ClusterSession) -> bool:

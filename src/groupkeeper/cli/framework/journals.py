@@ -80,11 +80,11 @@ def _admin_of(address: str) -> Admin:
         raise OperationRefused(str(mistake)) from None
 
 
-def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
+def own_recorder(options: Namespace, notes: list[str]) -> Recorder | None:
     """The recorder of commands that only warn when the journal cannot be written, and continue without it."""
 
     def tell(problem: str) -> None:
-        remarks.append(f"the change is not journalled, and cannot be undone: {problem}")
+        notes.append(f"the change is not journalled, and cannot be undone: {problem}")
 
     return _recorder(words_of(options), tell, options)
 

@@ -67,7 +67,7 @@ _LEAST_NAME = 12
 """The least width to which names are cut."""
 
 CUT = "long texts are cut: --wide shows them whole"
-"""The remark about a table with cut texts."""
+"""The note about a table with cut texts."""
 
 
 class TableWriter(Writer):
@@ -298,14 +298,14 @@ class JsonWriter(Writer):
         self._encode = json.JSONEncoder(ensure_ascii=False).encode
         self._rows = 0
         self._problems: list[Problem] = []
-        self._remarks: list[str] = []
+        self._notes: list[str] = []
 
     def begin(self) -> str:
         return f'{{\n  "schema": {self._dump(self._shape.name)},\n  {self._dump(self._shape.kind)}: ['
 
     def page(self, page: Page) -> str:
         self._problems += page.problems
-        self._remarks += page.remarks
+        self._notes += page.notes
         self._more.update(page.more)
         if not page.rows:
             return ""
@@ -317,7 +317,7 @@ class JsonWriter(Writer):
         problems = list(map(_problem_object, self._problems))
         rows = "\n  ]" if self._rows else "]"
         rows += "".join(f",\n  {self._dump(name)}: {self._dump(value)}" for name, value in self._more.items())
-        return f'{rows},\n  "notes": {self._list(self._remarks)},\n  "problems": {self._list(problems)}\n}}\n'
+        return f'{rows},\n  "notes": {self._list(self._notes)},\n  "problems": {self._list(problems)}\n}}\n'
 
     def _list(self, values: Sequence[object]) -> str:
         return "[" + ",".join(f"\n    {self._dump(value)}" for value in values) + ("\n  ]" if values else "]")
@@ -383,9 +383,9 @@ class PlainWriter(Writer):
         return page.plain
 
 
-def remark_text(remark: str) -> str:
-    """The remark as a line of standard error."""
-    return f"note: {printable(remark)}\n"
+def note_text(note: str) -> str:
+    """The note as a line of standard error."""
+    return f"note: {printable(note)}\n"
 
 
 def problem_text(problem: Problem, *, has_colour: bool = False) -> str:

@@ -45,13 +45,13 @@ class Shape(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A part of a report, shown at once. `remarks`: noteworthy facts that are no failures.
+    """A part of a report, shown at once. `notes`: noteworthy facts that are no failures.
 
     `more`: facts about the whole, for programs. `plain`: the text of a page in a report without rows.
     """
 
     rows: Sequence[Row] = ()
     problems: Sequence[Problem] = ()
-    remarks: Sequence[str] = ()
+    notes: Sequence[str] = ()
     more: Mapping[str, Value] = {}
     plain: str = ""

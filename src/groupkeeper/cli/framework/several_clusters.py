@@ -28,7 +28,7 @@ from groupkeeper.cli.framework.clusters import (
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.group_arguments import named
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.render import remark_text
+from groupkeeper.cli.framework.render import note_text
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem
 from groupkeeper.cli.framework.terminal import Progress
 from groupkeeper.operations.selection import Choice, Names
@@ -161,7 +161,7 @@ def _checked_apart(options: Namespace, context: str) -> Cluster | Problem:
 def run_reports(options: Namespace, report_of: Callable[[Namespace], ClusterReport]) -> int:
     """Query all selected clusters at the same time, write one report, and return the exit status.
 
-    A failure of one cluster doesn't affect the others. With several clusters, rows, problems and remarks have the
+    A failure of one cluster doesn't affect the others. With several clusters, rows, problems and notes have the
     cluster's name.
     """
     try:
@@ -235,7 +235,7 @@ async def _pages_again(
                     continue
                 if is_failing:
                     progress.clear()
-                    complain(remark_text(f"{name}: it replies again"))
+                    complain(note_text(f"{name}: it replies again"))
                 is_failing = bool(page.problems)
                 yield page
         if isinstance(cluster, Problem) or not is_failing:
@@ -275,7 +275,7 @@ async def _one_after_the_other(
 ) -> AsyncGenerator[Page, None]:
     """The pages of clusters in the order of the command line; slow clusters come after the others.
 
-    `patience_s`: the time after which a cluster is slow, None: never. Remarks come last; one that several clusters
+    `patience_s`: the time after which a cluster is slow, None: never. Notes come last; one that several clusters
     share is shown once.
     """
 
@@ -283,7 +283,7 @@ async def _one_after_the_other(
         return [page async for page in pages]
 
     left = {asyncio.create_task(collect(pages)): name for name, pages in pages_by_cluster.items()}
-    remarks: dict[str, list[str]] = {}
+    notes: dict[str, list[str]] = {}
     try:
         await asyncio.wait(left, timeout=patience_s)
         while left:
@@ -292,20 +292,20 @@ async def _one_after_the_other(
                 pages = each.result()
                 absences.count(pages)
                 for page in pages:
-                    for remark in page.remarks:
-                        remarks.setdefault(remark, []).append(name)
+                    for note in page.notes:
+                        notes.setdefault(note, []).append(name)
                     problems = [one for one in page.problems if not absences.holds(one)]
-                    yield page._replace(problems=problems, remarks=())
+                    yield page._replace(problems=problems, notes=())
             if left:
                 await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-        yield Page(remarks=[f"{_list_of(names, pages_by_cluster)}: {remark}" for remark, names in remarks.items()])
+        yield Page(notes=[f"{_list_of(names, pages_by_cluster)}: {note}" for note, names in notes.items()])
         yield absences.page()
     finally:
         await _ended(list(left))
 
 
 def _list_of(names: Sequence[str], every: Collection[str]) -> str:
-    """The names of clusters that share a remark, in the order of the command line."""
+    """The names of clusters that share a note, in the order of the command line."""
     if len(names) == len(every):
         return f"all {len(every)} clusters" if len(every) > 2 else "both clusters"
     return ", ".join(name for name in every if name in names)
@@ -338,14 +338,14 @@ class _Absences:
         return True
 
     def page(self) -> Page:
-        """Problems for groups that no cluster has; remarks for groups that only some clusters lack."""
+        """Problems for groups that no cluster has; notes for groups that only some clusters lack."""
         page = Page()
         for group_id, problems in self._held.items():
             if len(problems) >= self._answered:
                 page = page._replace(problems=[*page.problems, *problems])
             else:
                 where = ", ".join(str(problem.cluster) for problem in problems)
-                page = page._replace(remarks=[*page.remarks, f"group {group_id} is not in {where}"])
+                page = page._replace(notes=[*page.notes, f"group {group_id} is not in {where}"])
         return page
 
 

@@ -51,16 +51,16 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     fit = await check(session.admin, made.plan)
     applied = Applied(fit.ready, fit.already, fit.troubles)
     await check_confirmed(session, len(made.plan.groups))
-    remarks = consequences(fit.ready)
+    notes = consequences(fit.ready)
     if options.execute and fit.ready:
-        recorder = own_recorder(options, remarks)
+        recorder = own_recorder(options, notes)
         applied = await apply_plan(session.admin, made.plan, recorder, fit=fit)
         if recorder is not None and recorder.id and applied.done:
-            remarks.append(way_back(recorder, options))
+            notes.append(way_back(recorder, options))
     elif fit.ready:
-        remarks.append(not_yet(1))
+        notes.append(not_yet(1))
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
-        remarks.append("while a group has members, only offsets of topics that no member reads can be deleted")
+        notes.append("while a group has members, only offsets of topics that no member reads can be deleted")
     problems += (trouble_problem(trouble, Attempt.DELETE_OFFSETS) for trouble in applied.troubles)
     rows: list[Row] = [
         {
@@ -73,7 +73,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
         for group in applied.done
         for tp, change in sorted(group.changes.items())
     ]
-    yield Page(rows, problems, remarks, {"executed": options.execute})
+    yield Page(rows, problems, notes, {"executed": options.execute})
 
 
 def _add_delete(command: ArgumentParser) -> None:
@@ -87,7 +87,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """The groups to delete. Only consumer groups are deleted."""
     options = session.options
     selection, overall = await selected(session)
-    remarks = list(overall.remarks)
+    notes = list(overall.notes)
     session.progress.say("reading the groups")
     found = await look_at_deletion(session.admin, selection.group_ids)
     yield Page(problems=problems_of(options, found.failed, Attempt.DELETE))
@@ -95,10 +95,10 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     await check_confirmed(
         session, len(would_be), are_named=are_typed(options), show=lambda: show_first(session, DELETED_GROUPS, would_be)
     )
-    recorder = own_recorder(options, remarks) if options.execute else None
+    recorder = own_recorder(options, notes) if options.execute else None
     if not options.execute:
         yield Page(would_be)
-        remarks += [not_yet(len(would_be), are_named=are_typed(options))] if would_be else []
+        notes += [not_yet(len(would_be), are_named=are_typed(options))] if would_be else []
     group_ids = sorted(found.done) if options.execute else []
     has_deleted = False
     for start in range(0, len(group_ids), _GROUPS_AT_A_TIME):
@@ -109,8 +109,8 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
         rows = [{"group": key, "offsets": found.done[key], "result": "deleted"} for key in sorted(batch.done)]
         yield Page(rows, problems_of(options, batch.failed, Attempt.DELETE))
     if recorder is not None and recorder.id and has_deleted:
-        remarks.append(way_back(recorder, options))
-    yield Page(problems=overall.problems, remarks=remarks, more={"executed": options.execute})
+        notes.append(way_back(recorder, options))
+    yield Page(problems=overall.problems, notes=notes, more={"executed": options.execute})
 
 
 DELETE_OFFSETS = Command(

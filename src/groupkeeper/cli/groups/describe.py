@@ -182,7 +182,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     topics = names_of(options, "topic")
     selection, overall = await selected(session, with_share=True, with_streams=True)
-    notes = _Notes()
+    seen = _Seen()
     total = len(selection.group_ids)
     earlier = await _first_look(session, selection.group_ids) if options.trend is not None else None
     session.progress.say(f"describing {counted(total, 'group')}")
@@ -200,13 +200,13 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
         about = {str(row["group"]) for row in rows} if filters else part.rows.keys()
         queues = await dead_letter_queues(session.admin, part.descriptions.values())
         failures = await with_suggestions(session, part.failed)
-        yield Page(judged.beside(rows), failures + notes.of(part, about), _of_queues(queues))
-    problems = await _topic_problems(session, topics.exact, notes)
-    hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
-    remarks = [*overall.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
+        yield Page(judged.beside(rows), failures + seen.of(part, about), _of_queues(queues))
+    problems = await _topic_problems(session, topics.exact, seen)
+    hidden = [HIDDEN] if seen.has_empty and await hides_topics(session.admin) else []
+    notes = [*overall.notes, *seen.notes(bool(topics), may_hide=bool(hidden)), *hidden]
     if filters and total and not shown:
-        remarks.append(f"no row of {counted(total, 'group')} matches {filters}")
-    yield Page(problems=[*overall.problems, *problems], remarks=remarks)
+        notes.append(f"no row of {counted(total, 'group')} matches {filters}")
+    yield Page(problems=[*overall.problems, *problems], notes=notes)
 
 
 def _filters(options: Namespace) -> str:
@@ -216,8 +216,8 @@ def _filters(options: Namespace) -> str:
     return " ".join(typed)
 
 
-class _Notes:
-    """Remarks about groups and partitions, each once."""
+class _Seen:
+    """Notes about groups and partitions, each once."""
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
@@ -255,8 +255,8 @@ class _Notes:
         """Whether a group seems to have no offsets."""
         return bool(self._without_offsets)
 
-    def remarks(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
-        """All remarks. `may_hide`: some offsets may be hidden."""
+    def notes(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
+        """All notes. `may_hide`: some offsets may be hidden."""
         what = "no committed offsets" + " for these topics" * is_filtered + " that you may see" * may_hide
         return [
             *_counted(self._idle, "has no members", "have no members"),
@@ -271,9 +271,9 @@ def _counted(group_ids: Sequence[str], one: str, many: str) -> list[str]:
     return [f"group {group_id} {one}" for group_id in group_ids]
 
 
-async def _topic_problems(session: ClusterSession, wanted: Sequence[str], notes: _Notes) -> list[Problem]:
+async def _topic_problems(session: ClusterSession, wanted: Sequence[str], seen: _Seen) -> list[Problem]:
     """Problems with named topics that are missing: brokers silently leave out hidden ones."""
-    missing = [topic for topic in wanted if topic not in notes.topics]
+    missing = [topic for topic in wanted if topic not in seen.topics]
     if not missing:
         return []
     described = await describe_topics(session.admin, missing)
@@ -336,7 +336,7 @@ _NOTHING_MORE: Row = {**statuses.NO_STATUS, **NO_TREND}
 
 
 async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
-    """The groups in parts by id, each with its problems; then remarks about all."""
+    """The groups in parts by id, each with its problems; then notes about all."""
     selection, overall = await selected(session, with_share=True, with_streams=True)
     total = len(selection.group_ids)
     done = 0
@@ -355,7 +355,7 @@ async def _state_pages(session: ClusterSession) -> AsyncIterator[Page]:
     async for groups, page in _descriptions(session):
         queues = await dead_letter_queues(session.admin, groups)
         rows = judged.beside(state_row(one, queues.get(one.group_id), statuses.NO_STATUS) for one in groups)
-        yield page._replace(rows=rows, remarks=[*page.remarks, *_of_queues(queues)])
+        yield page._replace(rows=rows, notes=[*page.notes, *_of_queues(queues)])
 
 
 async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -373,8 +373,8 @@ async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
         ]
         yield page._replace(rows=rows)
     why = "a member whose assignment cannot be read"
-    remarks = _counted(unread, f"has {why}", f"have {why}")
-    yield Page(remarks=[*_counted(idle, "has no members", "have no members"), *remarks])
+    notes = _counted(unread, f"has {why}", f"have {why}")
+    yield Page(notes=[*_counted(idle, "has no members", "have no members"), *notes])
 
 
 def _in_order(members: Iterable[AnyMember]) -> list[AnyMember]:

@@ -55,7 +55,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         page = page._replace(problems=[*page.problems, *await group_arguments.with_suggestions(session, dict(unknown))])
     elif not groups and not selection.failed and not selection.unmatched:
         text = f"no groups{' in these states or of these types' if is_filtered else ''}"
-        page = page._replace(remarks=[text, *page.remarks])
+        page = page._replace(notes=[text, *page.notes])
     yield page
 
 

@@ -23,7 +23,7 @@ from groupkeeper.operations.plans.builder import Made, aim, make_reset
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.execution import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
-from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, PlanTrouble
+from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, GroupPlan, PlanTrouble
 from groupkeeper.operations.reporting.plan_rows import reset_row
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.rules.words import counted
@@ -57,17 +57,17 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     """New offsets of groups, committed with --execute. A refused group doesn't stop the others."""
     options = session.options
     selection, overall = await group_arguments.selected(session)
-    remarks = [
-        *overall.remarks,
+    notes = [
+        *overall.notes,
         *group_arguments.passed_over(options.from_file, plans_of(options) or (), selection.group_ids),
     ]
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
-    made, problems = await _made(session, selection.group_ids, remarks)
+    made, problems = await _made(session, selection.group_ids, notes)
     plan = made.plan
     fit = await check(session.admin, plan, creates=options.create)
     applied = Applied(fit.ready, fit.already, fit.troubles)
     meaning = consequences(fit.ready)
-    remarks += meaning
+    notes += meaning
 
     def show() -> None:
         rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
@@ -81,16 +81,16 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         def tell(done: int) -> None:
             session.progress.count("resetting groups", done, len(fit.ready))
 
-        recorder = own_recorder(options, remarks)
+        recorder = own_recorder(options, notes)
         applied = await apply_plan(session.admin, plan, recorder, fit=fit, skips_refused=True, tell=tell)
         if recorder is not None and recorder.id and applied.done:
-            remarks.append(way_back(recorder, options))
+            notes.append(way_back(recorder, options))
     elif fit.ready:
-        remarks.append(not_yet(len(fit.ready), are_named=group_arguments.are_typed(options)))
+        notes.append(not_yet(len(fit.ready), are_named=group_arguments.are_typed(options)))
     elif fit.already:
-        remarks.append("there is nothing to do: these offsets are committed already")
+        notes.append("there is nothing to do: these offsets are committed already")
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
-        remarks.append(
+        notes.append(
             "'groupkeeper plan reset' plans the same for groups with members, and "
             f"'{follow_up(options, 'apply', 'FILE', '--execute', '--wait', '5m')}' carries it out when they have left"
         )
@@ -99,18 +99,18 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     result = "applied" if options.execute else "would be applied"
     for page in _rows(plan.groups, applied, result, has_group=only_group(options) is None):
         yield page
-    yield Page(problems=overall.problems, remarks=remarks, more={"executed": options.execute})
+    yield Page(problems=overall.problems, notes=notes, more={"executed": options.execute})
 
 
-async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
+async def _made(session: ClusterSession, group_ids: Sequence[str], notes: list[str]) -> tuple[Made, list[Problem]]:
     """The plan, only with groups without problems; and the problems."""
     options = session.options
     request = request_of(options, group_ids)
     made = await make_reset(session.admin, request)
-    problems, notes = await note_absent(session, made, suggests=True)
-    remarks += [*notes, *made.remarks]
+    problems, absent = await note_absent(session, made, suggests=True)
+    notes += [*absent, *made.notes]
     if isinstance(request.scenario, resets.ToTime):
-        remarks.append(f"to {aim(request.scenario)}")
+        notes.append(f"to {aim(request.scenario)}")
     here = [group_id for group_id in group_ids if options.create or group_id not in made.absent]
     for trouble in made.troubles:
         concerned = here if trouble.group_id is None else [trouble.group_id]
@@ -133,17 +133,17 @@ def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_gro
     for group in groups:
         results: dict[TopicPartition, str] = dict.fromkeys(done.get(group.group_id, ()), result)
         results |= {tp: "already" for tp in group.changes if (group.group_id, tp) in already}
-        notes = {note.partition: note for note in group.notes}
-        rows = [reset_row(group, tp, _note(notes.get(tp)), results[tp]) for tp in sorted(results)]
+        adjustments = {each.partition: each for each in group.adjustments}
+        rows = [reset_row(group, tp, _note(adjustments.get(tp)), results[tp]) for tp in sorted(results)]
         planned = group.offsets
         offsets = {tp: planned[tp].offset for tp in sorted(results)}
         yield Page(rows, plain=plan_csv.write([(group.group_id, offsets)], with_group=has_group))
 
 
-def _note(note: Note | None) -> str | None:
-    if note is None or note.kind is NoteKind.NOTHING_LATER:
-        return note.kind.value if note else None
-    return f"{note.asked} is {note.kind.value}"
+def _note(adjustment: Adjustment | None) -> str | None:
+    if adjustment is None or adjustment.kind is AdjustmentKind.NOTHING_LATER:
+        return adjustment.kind.value if adjustment else None
+    return f"{adjustment.asked} is {adjustment.kind.value}"
 
 
 RESET = Command(

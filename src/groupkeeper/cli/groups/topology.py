@@ -17,12 +17,12 @@ TOO_OLD = "the group's brokers are older than Kafka 4.4, and keep no topologies"
 
 
 async def topology_pages(session: ClusterSession) -> AsyncIterator[Page]:
-    """The nodes of the selected streams groups; a remark names groups without nodes."""
+    """The nodes of the selected streams groups; a note names groups without nodes."""
     options = session.options
     names = names_of(options, "groups")
     types = options.type or ([] if names.exact and not names.patterns else [GroupType.STREAMS])
     selection = await select_groups(session.admin, names, options.state, types, with_streams=True)
-    remarks: list[str] = []
+    notes: list[str] = []
     for part in in_parts(selection.group_ids):
         described = await session.admin.describe_streams_groups(part, include_topology=True)
         failed: dict[str, Failure] = {
@@ -34,12 +34,12 @@ async def topology_pages(session: ClusterSession) -> AsyncIterator[Page]:
             if group.topology is not None:
                 rows += node_rows(group_id, group.topology)
             elif group.topology_status is TopologyStatus.FAILED:
-                remarks.append(f"the broker could not fetch the topology of group {group_id}; its log says why")
+                notes.append(f"the broker could not fetch the topology of group {group_id}; its log says why")
             else:
-                remarks.append(f"no topology of group {group_id} is kept: brokers need a plugin for that")
+                notes.append(f"no topology of group {group_id} is kept: brokers need a plugin for that")
         yield Page(rows, await with_suggestions(session, failed))
     said = await said_about(session, selection)
-    yield said._replace(remarks=[*said.remarks, *remarks])
+    yield said._replace(notes=[*said.notes, *notes])
 
 
 def node_rows(group_id: str, topology: StreamsTopology) -> Iterable[Row]:

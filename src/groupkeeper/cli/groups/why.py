@@ -81,12 +81,12 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         yield Page(problems=await with_suggestions(session, {options.group: failure}))
         return
     rows = [_row(fact, options) for fact in found.facts]
-    remarks = [_summary(found, options)]
+    notes = [_summary(found, options)]
     commands = {str(row["cause"]): row["command"] for row in reversed(rows)}
-    remarks += [f"{cause}: {commands[cause]}" for cause in reversed(commands)]
-    remarks += [text for fact in found.facts if (text := _record(fact))]
+    notes += [f"{cause}: {commands[cause]}" for cause in reversed(commands)]
+    notes += [text for fact in found.facts if (text := _record(fact))]
     cause = str(found.facts[0].cause) if found.facts else None
-    yield Page(rows, found.problems, remarks, {"group": options.group, "cause": cause})
+    yield Page(rows, found.problems, notes, {"group": options.group, "cause": cause})
 
 
 def _summary(found: Explained, options: Namespace) -> str:

@@ -86,7 +86,7 @@ def _run(options: Namespace) -> int:
     rows = [
         {"table": name, "rows": count, "files": found.files.get(name)} for name, count in sorted(found.rows.items())
     ]
-    return print_report(options, FORGOTTEN, Page(rows, (), _remarks(options, found), {"executed": options.execute}))
+    return print_report(options, FORGOTTEN, Page(rows, (), _notes(options, found), {"executed": options.execute}))
 
 
 def _session(options: Namespace) -> AbstractContextManager[Any]:
@@ -96,17 +96,17 @@ def _session(options: Namespace) -> AbstractContextManager[Any]:
     return session("forget", master=options.master, remote=options.remote, settings=settings, is_short=True)
 
 
-def _remarks(options: Namespace, found: Forgotten) -> list[str]:
+def _notes(options: Namespace, found: Forgotten) -> list[str]:
     if not found.rows:
         return ["no table has rows of these groups", *_versions(options, found)]
     more = len(found.groups) - _SHOWN
     names = ", ".join(found.groups[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    remarks = [f"groups: {names}"]
+    notes = [f"groups: {names}"]
     if not options.execute:
-        remarks.append("nothing is changed: add --execute to remove these rows")
-    remarks += _versions(options, found)
-    remarks += [f"{page} names these groups, too: write it again, or delete it" for page in found.pages]
-    return remarks
+        notes.append("nothing is changed: add --execute to remove these rows")
+    notes += _versions(options, found)
+    notes += [f"{page} names these groups, too: write it again, or delete it" for page in found.pages]
+    return notes
 
 
 def _versions(options: Namespace, found: Forgotten) -> list[str]:

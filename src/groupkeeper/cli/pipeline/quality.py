@@ -63,8 +63,8 @@ def _run(options: Namespace) -> int:
     shown = [each for each in checks if options.show_ok or each.result != "ok"]
     failed = sum(each.result == "failed" for each in checks)
     unknown = sum(each.result == "unknown" for each in checks)
-    remarks = [f"{len(checks)} checks: {len(checks) - failed - unknown} ok, {unknown} unknown, {failed} failed"]
-    page = Page([_row(each) for each in shown], [Problem("UNREADABLE", each) for each in problems], remarks)
+    notes = [f"{len(checks)} checks: {len(checks) - failed - unknown} ok, {unknown} unknown, {failed} failed"]
+    page = Page([_row(each) for each in shown], [Problem("UNREADABLE", each) for each in problems], notes)
     return print_report(options, CHECKS, page) or (BROKEN if failed else 0)
 
 

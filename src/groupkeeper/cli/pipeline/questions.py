@@ -150,7 +150,7 @@ def _save(options: Namespace, source: dict[str, str], way: Way, then: Then, run:
             for trouble in made.troubles:
                 run.fail(Problem(None, explained(trouble_problem(trouble))))
             for group in made.plan.groups:
-                if group.notes:
+                if group.adjustments:
                     run.note(_outside(group))
             _write(options.save, "".join(document.write(made.plan)))
             words = command(way, ["apply", options.save, *words_to_apply(made.plan)])
@@ -165,8 +165,8 @@ def _outside(group: GroupPlan) -> str:
     """Text about offsets outside of the logs: how many, and one of them."""
     from groupkeeper.operations.plans.builder import because
 
-    one = group.notes[0]
-    count = counted(len(group.notes), "offset")
+    one = group.adjustments[0]
+    count = counted(len(group.adjustments), "offset")
     return f"group {group.group_id}: {count} outside of the log, for example of {one.partition}: {because(one)}"
 
 

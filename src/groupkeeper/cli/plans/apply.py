@@ -49,7 +49,7 @@ def _report(options: Namespace) -> ClusterReport:
 
 async def _commands(session: ClusterSession) -> AsyncIterator[Page]:
     plain, lacking = official_commands(session.options, session.options.plan)
-    yield Page(plain=plain, remarks=lacking)
+    yield Page(plain=plain, notes=lacking)
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -63,14 +63,14 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     if options.wait is not None:
         fit = await outcome.compared(session, plan)
     would_be = outcome.foreseen(options, fit)
-    remarks = consequences(would_be.done, is_share=plan.kind in SHARE_KINDS)
+    notes = consequences(would_be.done, is_share=plan.kind in SHARE_KINDS)
     if would_be.done:
         rows = outcome.rows_of(plan, would_be, is_done=False)
         count = len(would_be.done)
-        show = partial(show_first, session, OUTCOMES, rows, remarks)
+        show = partial(show_first, session, OUTCOMES, rows, notes)
         if await check_confirmed(session, count, of=len(plan.groups), show=show):
             fit = await outcome.compared(session, plan)
-    yield Page(remarks=remarks)
+    yield Page(notes=notes)
     async for page in outcome.apply_pages(session, plan, fit):
         yield page
 

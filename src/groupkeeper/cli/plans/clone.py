@@ -40,7 +40,7 @@ SHARE = (
 
 
 _NAMED = 3
-"""The most groups that a remark names."""
+"""The most groups that a note names."""
 
 
 def _add_groups(command: ArgumentParser) -> None:
@@ -158,22 +158,22 @@ def _names(options: Namespace, argument: str) -> Names:
 
 
 async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
-    """The selected groups of the other cluster, and remarks about the selection."""
+    """The selected groups of the other cluster, and notes about the selection."""
     wanted, unwanted = _names(options, "group"), _names(options, "excepted")
     selection = await select_groups(admin, wanted)
     unwanted = unwanted.among(selection.group_ids)
     groups = [group_id for group_id in selection.group_ids if not (unwanted and unwanted.matches(group_id))]
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
-    remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
-    if not groups and not remarks:
-        remarks.append("no groups")
-    remarks += await _left_out(admin, wanted, unwanted)
-    return groups, Page(problems=problems, remarks=remarks)
+    notes = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
+    if not groups and not notes:
+        notes.append("no groups")
+    notes += await _left_out(admin, wanted, unwanted)
+    return groups, Page(problems=problems, notes=notes)
 
 
 async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
-    """Remarks about share and streams groups that the patterns match: these have to be named one by one."""
-    remarks = []
+    """Notes about share and streams groups that the patterns match: these have to be named one by one."""
+    notes = []
     for kind in (GroupType.SHARE, GroupType.STREAMS):
         found = sorted(
             group_id
@@ -184,8 +184,8 @@ async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
         if found:
             groups = counted(len(found), f"{kind.lower()} group")
             more = " ..." if len(found) > _NAMED else ""
-            remarks.append(f"{groups} left out: plan for each of them by its name ({', '.join(found[:_NAMED])}{more})")
-    return remarks
+            notes.append(f"{groups} left out: plan for each of them by its name ({', '.join(found[:_NAMED])}{more})")
+    return notes
 
 
 def _source_of(options: Namespace) -> clusters.Cluster | None:
@@ -224,7 +224,7 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
         target = ShareAdmin(session.admin) if is_share else session.admin
         if is_share:
             other = None if other is None else ShareAdmin(other)
-            yield Page(remarks=[SHARE])
+            yield Page(notes=[SHARE])
         wanted = CloneRequest(
             groups,
             topics_of(options) if options.topic else ALL_COMMITTED,

@@ -95,28 +95,28 @@ def _page(
     context: str | None = None,
 ) -> Page:
     whose = f" of group {', '.join(options.group)}" if options.group else ""
-    remarks = [] if summaries else [f"no changes{whose} in {where.name}"]
+    notes = [] if summaries else [f"no changes{whose} in {where.name}"]
     if broken:
-        remarks.append(f"{where.name}: skipped {counted(broken, 'line')} that cannot be read")
+        notes.append(f"{where.name}: skipped {counted(broken, 'line')} that cannot be read")
     unfinished = [
         one.head.id for one in summaries if one.moves and one.result is ApplyResult.UNFINISHED and one.undone_by is None
     ]
-    remarks += [f"{change_id}: {_unfinished(options, change_id, context)}" for change_id in unfinished[-1:]]
-    return Page([history_row(one) for one in summaries], (), remarks)
+    notes += [f"{change_id}: {_unfinished(options, change_id, context)}" for change_id in unfinished[-1:]]
+    return Page([history_row(one) for one in summaries], (), notes)
 
 
 def _one(options: Namespace, recorded: Recorded) -> int:
     head = recorded.head
-    remarks = [f"{head.id}: {recorded.result}, by {maker_of(head)}: {shlex.join(head.command)}"]
+    notes = [f"{head.id}: {recorded.result}, by {maker_of(head)}: {shlex.join(head.command)}"]
     if recorded.result is ApplyResult.UNFINISHED:
-        remarks.append(_unfinished(options, head.id))
-    remarks += _lacking(recorded)
+        notes.append(_unfinished(options, head.id))
+    notes += _lacking(recorded)
     rows = list(recorded_rows(recorded, Names(options.group)))
-    return clusters.print_report(options, RECORDED, Page(rows, (), remarks))
+    return clusters.print_report(options, RECORDED, Page(rows, (), notes))
 
 
 def _unfinished(options: Namespace, change_id: str, context: str | None = None) -> str:
-    """The remark about a change without an outcome. `context`: that of its cluster, as of `follow_up`."""
+    """The note about a change without an outcome. `context`: that of its cluster, as of `follow_up`."""
     return (
         "no outcome is recorded: the command was killed, or is still running. Some, all or none of it may be "
         f"committed; '{follow_up(options, 'undo', change_id, '--dry-run', context=context)}' compares it with the "
@@ -125,7 +125,7 @@ def _unfinished(options: Namespace, change_id: str, context: str | None = None) 
 
 
 def _lacking(recorded: Recorded) -> list[str]:
-    """The remark about a change with unreadable lines in the journal."""
+    """The note about a change with unreadable lines in the journal."""
     if not recorded.broken:
         return []
     lines = counted(recorded.broken, "line")
@@ -174,17 +174,17 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
         fit = await compared(session, plan)
     would_be = foreseen(options, fit)
     count = len(would_be.done)
-    remarks = [*_told_of(recorded, is_share=is_share), *consequences(would_be.done, is_share=is_share)]
+    notes = [*_told_of(recorded, is_share=is_share), *consequences(would_be.done, is_share=is_share)]
     await check_confirmed(session, count, of=len(plan.groups), are_named=can_ask())
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
     if not is_decided and can_ask():
-        show_first(session, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
+        show_first(session, OUTCOMES, rows_of(plan, would_be, is_done=False), notes)
         await ask(session, count)
         options.execute = True
         await check_context(session)
         fit = await compared(session, plan)
     if is_decided or not can_ask() or options.output == "json":
-        yield Page(remarks=remarks)
+        yield Page(notes=notes)
     async for page in apply_pages(session, plan, fit):
         yield page
 
@@ -192,17 +192,17 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
 def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
     """The change that is undone: its kind, author, time and cluster."""
     head = recorded.head
-    remarks = _lacking(recorded)
+    notes = _lacking(recorded)
     if recorded.result is ApplyResult.UNFINISHED:
-        remarks.append(f"{head.id}: no outcome is recorded; offsets that it did not commit stay as they are")
+        notes.append(f"{head.id}: no outcome is recorded; offsets that it did not commit stay as they are")
     who, when = maker_of(head), utc_text(head.time_ms)
     cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not report its id"
-    remarks.append(
+    notes.append(
         f"this undoes {head.id}, {head.kind} by {who} at {when} on {cluster}, made with: {shlex.join(head.command)}"
     )
     if is_share:
-        remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
-    return remarks
+        notes.append("the start offsets are restored; records that were acknowledged above them are delivered again")
+    return notes
 
 
 def _chosen(where: ChangeJournal, change_id: str | None, cluster_id: str | None) -> Recorded:

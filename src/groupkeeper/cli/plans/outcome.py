@@ -119,9 +119,9 @@ async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit) -> Asyn
                 "or add --no-journal"
             ) from None
         if recorder is not None and recorder.failure:
-            yield Page(remarks=[f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}"])
+            yield Page(notes=[f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}"])
         if recorder is not None and applied.done:
-            yield Page(remarks=[way_back(recorder, options)])
+            yield Page(notes=[way_back(recorder, options)])
     for page in _report(plan, applied, options):
         yield page
 
@@ -134,25 +134,25 @@ def _recorder(options: Namespace) -> Recorder | None:
 def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
     rows = rows_of(plan, applied, is_done=options.execute)
     problems = [trouble_problem(trouble) for trouble in applied.troubles]
-    remarks = []
+    notes = []
     is_stale = any(isinstance(trouble.failure, StalePlan) for trouble in applied.troubles)
     is_active = any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles)
     if (is_stale or is_active) and not applied.done:
         hint = "nothing was changed; "
         hint += _way_out(options, plan) if is_stale else _MEMBERS_FIRST
         can_skip = len(plan.groups) > 1 and not options.skip_refused
-        remarks.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
+        notes.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
     elif not options.execute and applied.done:
-        remarks.append(not_yet(len(applied.done)))
+        notes.append(not_yet(len(applied.done)))
     elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
-        remarks.append(
+        notes.append(
             "where no reply came, the change may or may not have been made: "
             "run the same command again; it compares, and makes the rest"
         )
     elif not applied.done and not problems:
-        remarks.append(_NOTHING[plan.settles, options.execute])
+        notes.append(_NOTHING[plan.settles, options.execute])
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
-    return [*pages, Page(problems=problems, remarks=remarks, more={"executed": options.execute})]
+    return [*pages, Page(problems=problems, notes=notes, more={"executed": options.execute})]
 
 
 def _way_out(options: Namespace, plan: Plan) -> str:

@@ -107,19 +107,19 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
     rows = list(change_rows(made.plan.groups))
     absent, notes = await note_absent(session, made, suggests=made.plan.kind in _NAMING)
     problems = [*absent, *await with_topics(session, [trouble_problem(trouble) for trouble in made.troubles])]
-    remarks = [*notes, *made.remarks, *consequences(made.plan.groups, is_share=made.plan.kind in SHARE_KINDS)]
+    notes = [*notes, *made.notes, *consequences(made.plan.groups, is_share=made.plan.kind in SHARE_KINDS)]
     plain = ""
     if options.show_command and not made.is_refused:
         plain, lacking = official_commands(options, made.plan, scenario)
-        remarks += lacking
+        notes += lacking
     if made.is_refused:
-        remarks.append("no plan is made, because an option is 'fail'")
+        notes.append("no plan is made, because an option is 'fail'")
     elif not rows:
-        remarks.append("there is nothing to plan")
+        notes.append("there is nothing to plan")
     elif options.save is None:
         if not options.show_command:
             command = follow_up(options, "apply", "FILE", "--execute")
-            remarks.append(f"nothing is changed: add --save FILE, and apply the file with '{command}'")
+            notes.append(f"nothing is changed: add --save FILE, and apply the file with '{command}'")
     elif options.save == STANDARD_OUTPUT:
         plain = "".join(document.write(made.plan))
     else:
@@ -128,13 +128,13 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
         except Unsaved as problem:
             raise NotSaved(str(problem)) from None
         command = follow_up(options, "apply", options.save, *words_to_apply(made.plan))
-        remarks.append(f"{sized(made.plan)}: apply the plan with '{command}'")
+        notes.append(f"{sized(made.plan)}: apply the plan with '{command}'")
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
-    return [*pages, Page(problems=problems, remarks=remarks, plain=plain)]
+    return [*pages, Page(problems=problems, notes=notes, plain=plain)]
 
 
 async def note_absent(session: ClusterSession, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
-    """Problems for groups that don't exist (`suggests`: with a similar existing name), and remarks for those that
+    """Problems for groups that don't exist (`suggests`: with a similar existing name), and notes for those that
     --create plans for. A group matched by a pattern that was deleted meanwhile is no problem.
     """
     planned = {group.group_id for group in made.plan.groups}
@@ -151,7 +151,7 @@ async def note_absent(session: ClusterSession, made: Made, *, suggests: bool) ->
 
 
 def _making(options: Namespace, group_id: str) -> str:
-    """The remark about a group that doesn't exist: commands that only plan leave its creation to `apply`."""
+    """The note about a group that doesn't exist: commands that only plan leave its creation to `apply`."""
     if not hasattr(options, "execute"):
         return will_be_made(group_id)
     return f"there is no group {group_id}: it {'is' if options.execute else 'would be'} created"
@@ -205,7 +205,7 @@ def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPart
 
 
 def official_commands(options: Namespace, plan: Plan, scenario: Scenario | None = None) -> tuple[str, list[str]]:
-    """The lines of the official tool that do the same, and a remark about properties that they lack."""
+    """The lines of the official tool that do the same, and a note about properties that they lack."""
     cluster = cluster_of(options)
     way = way_of(options, cluster)
     text = "".join(f"{line}\n" for line in official.commands(plan, way, scenario))

@@ -144,12 +144,12 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         policies=policies_of(options), command=without_secrets(words_of(options)), made_ms=time.time_ns() // 10**6
     )
     yield overall._replace(
-        remarks=[*overall.remarks, *passed_over(options.from_file, request.from_file or (), selection.group_ids)]
+        notes=[*overall.notes, *passed_over(options.from_file, request.from_file or (), selection.group_ids)]
     )
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     made = await make_reset(session.admin, request)
-    has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
-    for page in await shown(session, made, None if has_notes else request.scenario):
+    has_adjustments = any(group.adjustments for group in made.plan.groups) or options.if_no_record == "skip"
+    for page in await shown(session, made, None if has_adjustments else request.scenario):
         yield page
 
 

@@ -58,7 +58,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     rows = [_row(row, by_name[name]) for name in sorted(found) for row in found[name]]
     problems = [Problem("BAD_CHECKPOINT", text) for text in failed]
     problems += _problems(found)
-    yield Page(rows, problems, _remarks(queries))
+    yield Page(rows, problems, _notes(queries))
 
 
 async def names_of_cluster(session: ClusterSession) -> list[str]:
@@ -67,7 +67,7 @@ async def names_of_cluster(session: ClusterSession) -> list[str]:
     return [each for each in found if each is not None]
 
 
-def _remarks(queries: Sequence[Query]) -> list[str]:
+def _notes(queries: Sequence[Query]) -> list[str]:
     found = [f"{query.name}: {note}" for query in queries for note in query.notes]
     found += [f"{query.name}: no batch is done yet" for query in queries if query.batch_id is None]
     found += [

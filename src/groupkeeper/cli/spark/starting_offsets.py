@@ -97,14 +97,14 @@ def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
     problems += [
         Problem("NO_OFFSETS", f"topic {name} does not exist, or has no offsets", topic=name) for name in missing
     ]
-    remarks = [*starts.notes()]
-    remarks += [f"no topic matches {text}" for text in topics.without_match(known)]
+    notes = [*starts.notes()]
+    notes += [f"no topic matches {text}" for text in topics.without_match(known)]
     rows = [
         {"topic": tp.topic, "partition": tp.partition, "offset": start.offset, "note": start.note}
         for tp, start in starts.done.items()
     ]
     is_whole = bool(rows) and not problems
-    return Page(rows, problems, remarks, plain=f"{starts.as_json()}\n" if is_whole else "")
+    return Page(rows, problems, notes, plain=f"{starts.as_json()}\n" if is_whole else "")
 
 
 STARTING_OFFSETS = Command(

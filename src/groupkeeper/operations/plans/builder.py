@@ -13,7 +13,16 @@ from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.errors import NoPlan, NoSuchTime, NothingCommitted, OutOfRange
 from groupkeeper.operations.plans import reset
 from groupkeeper.operations.plans.by_time import Since, first_since
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlannedTopic, PlanTrouble
+from groupkeeper.operations.plans.model import (
+    Adjustment,
+    AdjustmentKind,
+    Change,
+    GroupPlan,
+    Kind,
+    Plan,
+    PlannedTopic,
+    PlanTrouble,
+)
 from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import (
     MOST_TIMES,
@@ -63,11 +72,11 @@ ALL_COMMITTED = PlanTopics(matches=lambda tp: True)
 
 
 class Made(NamedTuple):
-    """A plan, the troubles of parts left out of it, and remarks for people. `absent`: groups that don't exist."""
+    """A plan, the troubles of parts left out of it, and notes for people. `absent`: groups that don't exist."""
 
     plan: Plan
     troubles: tuple[PlanTrouble, ...] = ()
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
     @property
@@ -123,16 +132,16 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     topics = _topic_facts(request, logs, plans)
     cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
-    timed, remarks = await with_times(admin, plan)
+    timed, notes = await with_times(admin, plan)
     hidden = [HIDDEN] if maker.empty and await hides_topics(admin) else []
     what = f"no committed offsets {'that you may see' if hidden else 'to reset'}"
     empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
-    remarks = [*empty, *maker.remarks, *maker.doubts, *groups.remarks(group.group_id for group in plans), *remarks]
-    return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
+    notes = [*empty, *maker.notes, *maker.doubts, *groups.notes(group.group_id for group in plans), *notes]
+    return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(notes), groups.absent)
 
 
 async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
-    """The plan with who made it, and the times of the records at its offsets unless it has too many; and remarks."""
+    """The plan with who made it, and the times of the records at its offsets unless it has too many; and notes."""
     positions = {
         position for group in plan.groups for tp, change in group.changes.items() for position in _at(tp, change)
     }
@@ -141,7 +150,7 @@ async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
         return plan, [
             f"the times of records are left out: the plan has {len(positions)} offsets, more than {MOST_TIMES}"
         ]
-    times, remarks = await record_times(admin, positions)
+    times, notes = await record_times(admin, positions)
 
     def timed(tp: TopicPartition, change: Change) -> Change:
         before, after, log_start, log_end, _, _, why, skips, replays, certainty = change
@@ -153,7 +162,7 @@ async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
     groups = tuple(
         group._replace(changes={tp: timed(tp, change) for tp, change in group.changes.items()}) for group in plan.groups
     )
-    return plan._replace(groups=groups), remarks
+    return plan._replace(groups=groups), notes
 
 
 def _at(tp: TopicPartition, change: Change) -> Iterable[Position]:
@@ -198,7 +207,7 @@ class _Selection:
 
 
 class _Maker:
-    """Makes the plans of groups from known facts, and keeps troubles and remarks."""
+    """Makes the plans of groups from known facts, and keeps troubles and notes."""
 
     def __init__(
         self, request: Request, groups: FoundGroups, logs: Logs, found: Mapping[TopicPartition, Since]
@@ -209,7 +218,7 @@ class _Maker:
         self._found = found
         self._aim = "" if request.scenario is None else aim(request.scenario)
         self.troubles: list[PlanTrouble] = []
-        self.remarks: list[str] = []
+        self.notes: list[str] = []
         self.empty: list[str] = []
 
     def plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> GroupPlan:
@@ -226,15 +235,15 @@ class _Maker:
         found = {tp: since.at for tp, since in self._found.items()}
         facts = reset.LogFacts(self._logs.log_starts, self._logs.log_ends, found, committed)
         made = reset.plan_offsets(group_id, usable, scenario, facts)
-        note_by_partition = {note.partition: note for note in made.notes}
+        adjustment_by_partition = {adjustment.partition: adjustment for adjustment in made.adjustments}
         changes: dict[TopicPartition, Change] = {}
         for tp, (before, after, log_start, log_end, *_) in made.changes.items():
-            note = note_by_partition.get(tp)
-            if note is None or self._keeps(group_id, note):
-                reason = self._why(tp) if note is None else because(note)
+            adjustment = adjustment_by_partition.get(tp)
+            if adjustment is None or self._keeps(group_id, adjustment):
+                reason = self._why(tp) if adjustment is None else because(adjustment)
                 changes[tp] = Change(before, after, log_start, log_end, None, None, reason)
-        notes = tuple(note for note in made.notes if note.partition in changes)
-        return GroupPlan(group_id, changes, notes, state)
+        adjustments = tuple(adjustment for adjustment in made.adjustments if adjustment.partition in changes)
+        return GroupPlan(group_id, changes, adjustments, state)
 
     @property
     def doubts(self) -> list[str]:
@@ -260,15 +269,15 @@ class _Maker:
                 usable.append(tp)
         return usable
 
-    def _keeps(self, group_id: str, note: Note) -> bool:
-        is_time = note.kind is NoteKind.NOTHING_LATER
+    def _keeps(self, group_id: str, adjustment: Adjustment) -> bool:
+        is_time = adjustment.kind is AdjustmentKind.NOTHING_LATER
         policies = self._request.policies
         policy = policies.if_no_record if is_time else policies.if_out_of_range
         if policy is Otherwise.FAIL:
-            failure = NoSuchTime(_found_missing(note)) if is_time else OutOfRange(_found_missing(note))
-            self.troubles.append(PlanTrouble(group_id, note.partition, failure))
+            failure = NoSuchTime(_found_missing(adjustment)) if is_time else OutOfRange(_found_missing(adjustment))
+            self.troubles.append(PlanTrouble(group_id, adjustment.partition, failure))
         elif policy is Otherwise.SKIP:
-            self.remarks.append(f"{group_id} {note.partition} is skipped: {_found_missing(note)}")
+            self.notes.append(f"{group_id} {adjustment.partition} is skipped: {_found_missing(adjustment)}")
         return policy in (Otherwise.END, Otherwise.CLAMP)
 
 
@@ -299,15 +308,15 @@ def aim(scenario: reset.Scenario) -> str:
             return f"{abs(records)} {'after' if records >= 0 else 'before'} the committed offset"
 
 
-def because(note: Note) -> str:
+def because(adjustment: Adjustment) -> str:
     """Why the planned offset differs from the requested one, and where it is, in words."""
-    if note.kind is NoteKind.NOTHING_LATER:
-        return f"{_found_missing(note)}: the end of the log"
-    instead = "the log end" if note.kind is NoteKind.ABOVE_LOG_END else "the log start"
-    return f"{_found_missing(note)}, {instead} instead"
+    if adjustment.kind is AdjustmentKind.NOTHING_LATER:
+        return f"{_found_missing(adjustment)}: the end of the log"
+    instead = "the log end" if adjustment.kind is AdjustmentKind.ABOVE_LOG_END else "the log start"
+    return f"{_found_missing(adjustment)}, {instead} instead"
 
 
-def _found_missing(note: Note) -> str:
-    if note.kind is NoteKind.NOTHING_LATER:
-        return f"no record from {utc_text(note.asked)} on"
-    return f"{note.asked} is {note.kind.value}"
+def _found_missing(adjustment: Adjustment) -> str:
+    if adjustment.kind is AdjustmentKind.NOTHING_LATER:
+        return f"no record from {utc_text(adjustment.asked)} on"
+    return f"{adjustment.asked} is {adjustment.kind.value}"

@@ -19,10 +19,10 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
         return []
     replayed = [change.replayed for change in changes if change.replayed is not None]
     skipped = [change.skipped for change in changes if change.skipped is not None]
-    remarks = []
+    notes = []
     if replayed or skipped:
         records = counted(sum(replayed), "record")
-        remarks.append(f"{records} replayed, {sum(skipped):,} skipped, counted in offsets")
+        notes.append(f"{records} replayed, {sum(skipped):,} skipped, counted in offsets")
     for is_before in (True, False):
         open_ends = [
             change.log_end_offset - change.log_start_offset
@@ -37,11 +37,11 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
             what = "start offset" if is_share else "committed offset"
             who = "a share group" if is_share else "a consumer"
             rule = "share.auto.offset.reset" if is_share else "auto.offset.reset"
-            remarks.append(
+            notes.append(
                 f"{partitions} without a {what} {when}: {who} reads {records} there with {rule}=earliest, "
                 "none with latest"
             )
-    return remarks
+    return notes
 
 
 def trouble_problem(trouble: PlanTrouble, deed: Attempt = Attempt.COMMIT) -> Problem:

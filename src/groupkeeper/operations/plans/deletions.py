@@ -49,8 +49,8 @@ async def make_deletion(
     facts = logs.facts_of(tp.topic for tp in tps)
     cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.DELETE, made_ms, command, facts)
-    timed, remarks = await with_times(admin, plan)
-    return Made(timed, tuple(troubles), tuple(remarks), groups.absent)
+    timed, notes = await with_times(admin, plan)
+    return Made(timed, tuple(troubles), tuple(notes), groups.absent)
 
 
 def chosen(topics: PlanTopics, committed: Committed) -> list[TopicPartition]:

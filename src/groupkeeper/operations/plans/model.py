@@ -77,7 +77,7 @@ class Change(NamedTuple):
         return self._replace(after=after._replace(offset=offset, leader_epoch=None))
 
 
-class NoteKind(StrEnum):
+class AdjustmentKind(StrEnum):
     """Why the planned offset differs from the requested one."""
 
     ABOVE_LOG_END = "above the log end"
@@ -85,24 +85,24 @@ class NoteKind(StrEnum):
     NOTHING_LATER = "no record from that time on"
 
 
-class Note(NamedTuple):
+class Adjustment(NamedTuple):
     """`asked` is the requested offset, or the requested time in ms; `used` the offset that is planned instead."""
 
-    kind: NoteKind
+    kind: AdjustmentKind
     partition: TopicPartition
     asked: int
     used: int
 
 
 class GroupPlan(NamedTuple):
-    """The changes of one group by partition, with notes about them. Making a plan changes nothing.
+    """The changes of one group by partition, with adjustments of requested offsets. Making a plan changes nothing.
 
     `state`: the group's state when the plan was made, "" if it was not looked up.
     """
 
     group_id: str
     changes: dict[TopicPartition, Change]
-    notes: tuple[Note, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
     state: str = ""
 
     @property

@@ -29,7 +29,7 @@ from groupkeeper.operations.errors import (
     PartitionsLeaderless,
     PartitionsMissing,
 )
-from groupkeeper.operations.plans.model import Change, GroupPlan, Note, NoteKind
+from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, Change, GroupPlan
 from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -171,9 +171,9 @@ async def resolve(admin: Admin, group_id: str, partitions: Iterable[TopicPartiti
 def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: Scenario, facts: LogFacts) -> GroupPlan:
     """The plan for a scenario, from known facts. Raises NothingCommitted for a shift without a committed offset."""
     changes: dict[TopicPartition, Change] = {}
-    notes: list[Note] = []
+    adjustments: list[Adjustment] = []
     for partition in partitions:
-        offset, note = _new_offset(partition, scenario, facts)
+        offset, adjustment = _new_offset(partition, scenario, facts)
         before, found = facts.committed.get(partition), facts.found.get(partition)
         changes[partition] = Change(
             before,
@@ -182,12 +182,12 @@ def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: 
             facts.log_ends.get(partition),
             after_ms=found.timestamp if found is not None and found.offset >= 0 else None,
         )
-        if note is not None:
-            notes.append(note)
-    return GroupPlan(group_id, changes, tuple(notes))
+        if adjustment is not None:
+            adjustments.append(adjustment)
+    return GroupPlan(group_id, changes, tuple(adjustments))
 
 
-def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) -> tuple[int, Note | None]:
+def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) -> tuple[int, Adjustment | None]:
     match scenario:
         case ToEarliest():
             return facts.log_starts[partition], None
@@ -198,7 +198,7 @@ def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) 
             if found >= 0:
                 return found, None
             log_end = facts.log_ends[partition]
-            return log_end, Note(NoteKind.NOTHING_LATER, partition, timestamp_ms, log_end)
+            return log_end, Adjustment(AdjustmentKind.NOTHING_LATER, partition, timestamp_ms, log_end)
         case ToCurrent(clamp):
             commit = facts.committed.get(partition)
             if commit is None:
@@ -215,13 +215,15 @@ def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) 
             return _within(partition, commit.offset + records, facts)
 
 
-def _within(partition: TopicPartition, offset: int, facts: LogFacts) -> tuple[int, Note | None]:
-    """The offset, or the log's nearer end, with a note, if the log doesn't hold it."""
+def _within(partition: TopicPartition, offset: int, facts: LogFacts) -> tuple[int, Adjustment | None]:
+    """The offset, or the log's nearer end, with a adjustment, if the log doesn't hold it."""
     if offset > facts.log_ends[partition]:
-        return facts.log_ends[partition], Note(NoteKind.ABOVE_LOG_END, partition, offset, facts.log_ends[partition])
+        return facts.log_ends[partition], Adjustment(
+            AdjustmentKind.ABOVE_LOG_END, partition, offset, facts.log_ends[partition]
+        )
     if offset < facts.log_starts[partition]:
-        return facts.log_starts[partition], Note(
-            NoteKind.BELOW_LOG_START, partition, offset, facts.log_starts[partition]
+        return facts.log_starts[partition], Adjustment(
+            AdjustmentKind.BELOW_LOG_START, partition, offset, facts.log_starts[partition]
         )
     return offset, None
 

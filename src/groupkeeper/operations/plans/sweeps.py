@@ -86,7 +86,7 @@ async def make_sweep(
     facts = _facts(plans, logs, missing)
     cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.SWEEP, now_ms, command, facts)
-    return Made(plan, tuple(troubles), (*unknown, *sweep.remarks), groups.absent)
+    return Made(plan, tuple(troubles), (*unknown, *sweep.notes), groups.absent)
 
 
 def _why_missing(tp: TopicPartition, described: Batch[str, TopicDescription]) -> str | None:
@@ -141,7 +141,7 @@ async def _times_of_records(admin: Admin, groups: world.FoundGroups, logs: world
 
 
 class _Sweep:
-    """The changes of the offsets of each group, and the remarks."""
+    """The changes of the offsets of each group, and the notes."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class _Sweep:
         self._logs = logs
         self._missing = missing
         self._times = times
-        self.remarks: list[str] = []
+        self.notes: list[str] = []
 
     def plan(self, group_id: str, tps: Iterable[TopicPartition]) -> GroupPlan:
         committed = self._groups.committed[group_id]
@@ -183,7 +183,7 @@ class _Sweep:
         return GroupPlan(group_id, changes, (), str(self._groups.state(group_id)))
 
     def _leave(self, group_id: str, tp: TopicPartition, what: str, why: str) -> None:
-        self.remarks.append(f"{group_id} {tp} {what}, and is not committed again: {why}")
+        self.notes.append(f"{group_id} {tp} {what}, and is not committed again: {why}")
 
     def _change(
         self, tp: TopicPartition, before: OffsetAndMetadata, after: OffsetAndMetadata | None, why: str
@@ -222,7 +222,7 @@ class _Sweep:
                 what = "last commit" if is_exact else "last record read"
                 idle[topic] = f"{what} {duration(self._now_ms - last_ms)} ago ({utc_text(last_ms)})"
         if has_unknown:
-            self.remarks.append(
+            self.notes.append(
                 f"{group_id}: the age of some of its offsets is not known; these offsets are left unchanged"
             )
         return idle
@@ -256,7 +256,7 @@ class _Sweep:
                 expiring[tp] = f"expires {utc_text(at_ms)}"
         if is_vain and empty_ms is not None:
             when = utc_text(empty_ms + criteria.retention_ms)
-            self.remarks.append(
+            self.notes.append(
                 f"{group_id}: its offsets expire {when}, counted from the time when its last member left. A commit "
                 "doesn't delay that; a member that joins and leaves does"
             )

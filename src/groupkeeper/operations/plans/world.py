@@ -80,8 +80,8 @@ class FoundGroups(NamedTuple):
         """The groups that don't exist; brokers before 4.0 describe such as Dead."""
         return tuple(key for key in self.committed if self.state(key) is GroupState.DEAD and key not in self.failed)
 
-    def remarks(self, group_ids: Iterable[str]) -> list[str]:
-        """Remarks to show before offsets of these groups are committed."""
+    def notes(self, group_ids: Iterable[str]) -> list[str]:
+        """Notes to show before offsets of these groups are committed."""
         return [
             f"{group_id} is a streams group: its offsets are set, but its state stores and internal topics are left "
             "as they are; Apache Kafka's kafka-streams-groups can reset these, too"
@@ -125,7 +125,7 @@ class Logs(NamedTuple):
 
 
 def will_be_made(group_id: str) -> str:
-    """The remark about a group that doesn't exist and gets offsets."""
+    """The note about a group that doesn't exist and gets offsets."""
     return f"there is no group {group_id}: it is created when the plan is applied with --create"
 
 

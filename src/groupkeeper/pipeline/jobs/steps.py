@@ -107,7 +107,7 @@ _CLOCKS_MS = 3_600_000
 
 
 def _silent(text: str) -> None:
-    """Drops a remark."""
+    """Drops a note."""
 
 
 class RefreshContext(NamedTuple):
@@ -131,7 +131,7 @@ class RefreshContext(NamedTuple):
     at_ms: int | None = None
     """The instant of the tables; None: that of the clusters."""
     note: Callable[[str], None] = _silent
-    """Takes remarks about failed requests, and about topics that were created again."""
+    """Takes notes about failed requests, and about topics that were created again."""
 
     @property
     def now_ms(self) -> int:

@@ -46,7 +46,7 @@ class Watch:
         """The tables are refreshed; the job waits for new records."""
 
     def note(self, text: str) -> None:
-        """Reports a remark."""
+        """Reports a note."""
 
     def problem(self, problem: Problem) -> None:
         """Reports a failure; other work goes on."""
@@ -72,7 +72,7 @@ class Run:
         self.watch.table(table, rows)
 
     def note(self, text: str) -> None:
-        """Reports a remark."""
+        """Reports a note."""
         self.summary.notes.append(text)
         self.watch.note(text)
 

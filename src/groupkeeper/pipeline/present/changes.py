@@ -45,7 +45,7 @@ def _files(path: str) -> list[Path]:
 def read_changes(
     given: Sequence[str | ChangeJournal], ids: Mapping[str, str | None], privacy: Privacy | None = None
 ) -> tuple[pa.Table, list[str]]:
-    """Rows of CHANGES from all these journals, and remarks about journals that cannot be read completely. `ids`: the
+    """Rows of CHANGES from all these journals, and notes about journals that cannot be read completely. `ids`: the
     clusters' ids (None: unknown) by their names in the tables. A change in two journals counts once.
     """
     found: dict[tuple[str, str], Recorded] = {}

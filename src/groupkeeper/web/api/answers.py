@@ -28,7 +28,7 @@ from groupkeeper.web.changes.desk import DeskEntry
 from groupkeeper.web.pages.alerts import AlertsNow
 from groupkeeper.web.pages.cluster import Wish, chosen
 from groupkeeper.web.pages.judged import Firing, Judge, JudgedGroup, sums_of, with_alerts
-from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of, results_of
+from groupkeeper.web.pages.plan import notes_of, outcome_of, problems_of, results_of
 from groupkeeper.web.pages.topics import topics_of
 
 _MOST_PARTITIONS = 200
@@ -184,7 +184,7 @@ class Answers(NamedTuple):
         return d.PlanDetail(
             **_plan_head(entry),
             command=shlex.join(entry.plan.command),
-            remarks=remarks_of(entry),
+            notes=notes_of(entry),
             problems=problem_rows(problems_of(entry)),
             changes=[d.PlannedRow(**row) for row in rows],
             next=after,

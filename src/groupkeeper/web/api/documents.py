@@ -346,7 +346,7 @@ class PlanDetail(PlanHead):
 
     command: str
     """The command that does the same in a shell."""
-    remarks: list[str]
+    notes: list[str]
     problems: list[ProblemRow]
     """The first 50."""
     changes: list[PlannedRow]

@@ -33,7 +33,7 @@ from groupkeeper.web.api.cursors import WantedPage
 from groupkeeper.web.changes.change_request import BadForm
 from groupkeeper.web.changes.desk import DeskStage, NotDone
 from groupkeeper.web.pages.cluster import Wish
-from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of
+from groupkeeper.web.pages.plan import notes_of, outcome_of, problems_of
 
 _MOST = 100
 _MOST_FACTS = 50
@@ -239,7 +239,7 @@ async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confir
     names = ", ".join(entry.group_ids[:3]) + (" …" if len(entry.group_ids) > 3 else "")
     changes = sum(len(group.changes) for group in entry.plan.groups)
     question = f"Apply the plan {entry.id} ({entry.plan.kind}) of {names} on {entry.cluster}: {changes} partitions?"
-    return Elicit(" ".join([question, *remarks_of(entry)]), Confirmation)
+    return Elicit(" ".join([question, *notes_of(entry)]), Confirmation)
 
 
 @_answering_errors

@@ -88,7 +88,7 @@ class DeskEntry:
         self.applied_by = ""
         self.change_id = ""
         """In the journal; empty: the plan is not applied, or had nothing to do."""
-        self.remarks = list(made.remarks)
+        self.notes = list(made.notes)
         """Texts for people, from making and applying the plan."""
         self.is_of_share_groups = False
 
@@ -187,9 +187,9 @@ class Desk:
 
         made = await plan(None) if cluster == target.cluster else await self._with(cluster, plan)
         by_command = will_be_made(target.group_id)
-        remarks = [f"there is no group {target.group_id}: the plan creates it" if each == by_command else each
-                   for each in made.remarks]  # fmt: skip
-        return made._replace(remarks=tuple(remarks))
+        notes = [f"there is no group {target.group_id}: the plan creates it" if each == by_command else each
+                   for each in made.notes]  # fmt: skip
+        return made._replace(notes=tuple(notes))
 
     async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> DeskEntry:
         """Plans a sweep of these groups. Nothing is changed. Raises NotDone."""
@@ -217,8 +217,8 @@ class Desk:
         async def work(admin: Admin) -> DeskEntry:
             used = ShareAdmin(admin) if is_share else admin
             plan, fit = await make_undo(used, recorded, words, _now_ms(), undo=undone)
-            timed, remarks = await with_times(admin, plan)
-            entry = DeskEntry(cluster, person.name, Made(timed, (), tuple(remarks)), fit, tuple(recorded.groups))
+            timed, notes = await with_times(admin, plan)
+            entry = DeskEntry(cluster, person.name, Made(timed, (), tuple(notes)), fit, tuple(recorded.groups))
             entry.is_of_share_groups = is_share
             return entry
 
@@ -275,7 +275,7 @@ class Desk:
         )
         self._tell(entry.cluster)
         if recorder.failure:
-            entry.remarks.append(f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}")
+            entry.notes.append(f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}")
 
     async def recorded(self, change_id: str) -> Recorded | None:
         """A change of the journal. Raises NotDone."""

@@ -64,10 +64,10 @@ def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
     crumbs = parts.way_to(entry.cluster)
     if len(groups) == 1:
         crumbs.append((of, parts.url("/group", cluster=entry.cluster, group=of)))
-    problems, remarks = problems_of(entry), remarks_of(entry)
+    problems, notes = problems_of(entry), notes_of(entry)
     body = (
         f"{_headline(entry, problems)}{_problems(problems)}{_facts(entry)}"
-        f"{_list(remarks)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"
+        f"{_list(notes)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"
     )
     return parts.page(f"Plan: {_TITLES.get(entry.plan.kind, str(entry.plan.kind))} {of}", body, crumbs, viewer)
 
@@ -83,9 +83,9 @@ def problems_of(entry: DeskEntry) -> list[Problem]:
     return [trouble_problem(each, _DEEDS.get(entry.plan.kind, Attempt.COMMIT)) for each in _troubles(entry)]
 
 
-def remarks_of(entry: DeskEntry) -> list[str]:
-    """The consequences of a plan, and the remarks of its making and applying."""
-    return [*consequences(entry.plan.groups, is_share=entry.is_of_share_groups), *entry.remarks]
+def notes_of(entry: DeskEntry) -> list[str]:
+    """The consequences of a plan, and the notes of its making and applying."""
+    return [*consequences(entry.plan.groups, is_share=entry.is_of_share_groups), *entry.notes]
 
 
 def _troubles(entry: DeskEntry) -> Sequence[PlanTrouble]:
@@ -140,8 +140,8 @@ def _problems(problems: Sequence[Problem]) -> str:
     return f'<ul class="problems" id="why">{items}{f"<li>and {left:,} more</li>" if left > 0 else ""}</ul>'
 
 
-def _list(remarks: Iterable[str]) -> str:
-    items = "".join(f"<li>{markup.sentence(remark)}</li>" for remark in remarks)
+def _list(notes: Iterable[str]) -> str:
+    items = "".join(f"<li>{markup.sentence(note)}</li>" for note in notes)
     return f'<ul class="problems">{items}</ul>' if items else ""
 
 

@@ -58,7 +58,7 @@ def test_what_is_said_of_the_state_of_a_share_group(state: GroupState) -> None:
     # K1099-75, K1099-X1, K1099-X3
     described = ShareGroupDescription("g", state, (), NODE, 5, 4, "simple")
     empty = "\nShare group 'g' has no active members.\n" if state is GroupState.EMPTY else ""
-    assert share_groups_text.remark(described) == empty
+    assert share_groups_text.note(described) == empty
     assert share_groups_text.missing("g") == "\nError: Share group 'g' does not exist.\n"
 
 
@@ -90,8 +90,8 @@ def test_topologies_of_streams_groups() -> None:
         assert text in streams_groups_text.topology(streams_group(GroupState.STABLE)._replace(topology_status=status))
 
 
-def test_remarks_on_streams_groups() -> None:
-    remark = streams_groups_text.remark
-    assert remark(streams_group(GroupState.STABLE)) == ""
-    assert remark(streams_group(GroupState.EMPTY)) == "\nError: Streams group 'g' has no active members.\n"
-    assert remark(streams_group(GroupState.DEAD)) == "\nError: Streams group 'g' does not exist.\n"
+def test_notes_on_streams_groups() -> None:
+    note = streams_groups_text.note
+    assert note(streams_group(GroupState.STABLE)) == ""
+    assert note(streams_group(GroupState.EMPTY)) == "\nError: Streams group 'g' has no active members.\n"
+    assert note(streams_group(GroupState.DEAD)) == "\nError: Streams group 'g' does not exist.\n"

@@ -25,7 +25,7 @@ from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _NAMED = 3
-"""The most groups that a remark names."""
+"""The most groups that a note names."""
 
 
 class Source(NamedTuple):
@@ -89,8 +89,8 @@ async def make_clone(
     named = {tp: maker.named(tp) for one in commits.values() for tp in one if tp.topic not in maker.unclear}
     logs = await look_at_logs(admin, named.values())
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
-    maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
-    maker.remarks += [HIDDEN] if commits and await hides_topics(source_admin) else []
+    maker.notes += _notes(groups, commits, source, has_translation=not is_here)
+    maker.notes += [HIDDEN] if commits and await hides_topics(source_admin) else []
     maker.ends, places = logs.log_ends, None
     if not is_here or source.topic_prefix:
         there = {to: Ends(logs.log_starts[to], logs.log_ends[to]) for to in usable.values()}
@@ -106,8 +106,8 @@ async def make_clone(
     plan = Plan(cluster_id, tuple(plans), wanted.kind, wanted.made_ms, wanted.command, facts)
     timed, more = await with_times(admin, plan)
     made = [plan.group_id for plan in plans]
-    all_remarks = (*maker.remarks, *_absent(targets, made), *targets.remarks(made), *more)
-    return Made(timed, tuple(maker.troubles), all_remarks, groups.absent if is_here else ())
+    all_notes = (*maker.notes, *_absent(targets, made), *targets.notes(made), *more)
+    return Made(timed, tuple(maker.troubles), all_notes, groups.absent if is_here else ())
 
 
 async def _find_places(
@@ -122,9 +122,9 @@ async def _find_places(
     positions = {
         Position(*tp, committed[key][tp].offset) for key, one in commits.items() for tp in one if tp in sides.named
     }
-    mirror, remarks = await mirror_of(sides.source, sides.target, mirrored, sides.named)
+    mirror, notes = await mirror_of(sides.source, sides.target, mirrored, sides.named)
     maker.checkpoints = mirror.checkpoints
-    maker.remarks += remarks
+    maker.notes += notes
     told: dict[TopicPartition, list[Pair]] = {}
     for (_, tp), pair in mirror.checkpoints.items():
         told.setdefault(tp, []).append(pair)
@@ -132,7 +132,7 @@ async def _find_places(
 
 
 class _CloneMaker:
-    """Makes the plans of groups from known facts, and keeps troubles and remarks."""
+    """Makes the plans of groups from known facts, and keeps troubles and notes."""
 
     def __init__(self, wanted: CloneRequest, groups: FoundGroups, targets: FoundGroups) -> None:
         self._names: dict[str, str] = {}
@@ -141,7 +141,7 @@ class _CloneMaker:
         self.groups = groups
         self._targets = targets
         self.troubles: list[PlanTrouble] = []
-        self.remarks: list[str] = []
+        self.notes: list[str] = []
         self.failed: dict[TopicPartition, Failure] = {}
         """Why partitions of the source cannot be translated for any group."""
         self.unclear: dict[str, Failure] = {}
@@ -163,7 +163,7 @@ class _CloneMaker:
             self._names[topic] = some[0] if prefix is None else prefix + topic
         renamed = [f"{topic} is {name}" for topic, name in self._names.items() if prefix is None and name != topic]
         if renamed:
-            self.remarks.append(f"topics are named as MirrorMaker 2 names its copies: {_several(renamed)}")
+            self.notes.append(f"topics are named as MirrorMaker 2 names its copies: {_several(renamed)}")
 
     def named(self, tp: TopicPartition) -> TopicPartition:
         """The target's partition for a partition of the source."""
@@ -178,18 +178,18 @@ class _CloneMaker:
         self.troubles += (PlanTrouble(group_id, None, why) for group_id, why in refused.items())
 
     def look_at(self, states: States, *, may_refuse: bool) -> None:
-        """Adds remarks about states of Kafka Streams applications; refuses those whose state the target lacks."""
+        """Adds notes about states of Kafka Streams applications; refuses those whose state the target lacks."""
         for group_id, topics in states.topics.items():
             to, missing = self.wanted.groups[group_id], states.missing.get(group_id, {})
             if missing and may_refuse:
                 self._refused.add(group_id)
                 self.troubles += (PlanTrouble(to, topic, why) for topic, why in missing.items())
             elif missing:
-                self.remarks.append(
+                self.notes.append(
                     f"{to} would go on without the state of {group_id}, as it has no {_several(list(missing))}"
                 )
             else:
-                self.remarks.append(
+                self.notes.append(
                     f"{group_id} is an application of Kafka Streams: {to} restores its state from copies of "
                     f"{_several(topics)}, which must be as up to date as its offsets"
                 )
@@ -239,7 +239,7 @@ class _CloneMaker:
             changes[to] = Change(
                 before, after, logs.log_starts[to], log_end, None, None, why, one.skips, one.replays, one.certainty
             )
-        changes = _in_range(target, changes, self.wanted.policies, self.troubles, self.remarks)
+        changes = _in_range(target, changes, self.wanted.policies, self.troubles, self.notes)
         return GroupPlan(target, changes, (), str(self._targets.state(target)))
 
     def _done_ahead(self, group_id: str, tp: TopicPartition) -> int | None:
@@ -248,13 +248,13 @@ class _CloneMaker:
         return None if end is None else self.shares.done_ahead(group_id, tp, start, end)
 
     def learn(self, shares: Shares) -> None:
-        """Keeps `shares`, and adds remarks about partitions in which a share group has no start offset to clone."""
+        """Keeps `shares`, and adds notes about partitions in which a share group has no start offset to clone."""
         self.shares = shares
         for group_id, to in self.wanted.groups.items():
             tps = shares.without.get(group_id, [])
             meant = [str(tp) for tp in chosen(self.wanted.topics, dict.fromkeys(tps, OffsetAndMetadata(0)))]
             if meant:
-                self.remarks.append(
+                self.notes.append(
                     f"{group_id} has no start offset yet in {_several(meant)}: {to} starts there by its "
                     "share.auto.offset.reset; by default (latest) after all existing records"
                 )
@@ -297,7 +297,7 @@ class _CloneMaker:
             elif one is not None:
                 found[tp] = one
             if why is not None and policy is Otherwise.SKIP and isinstance(why, NoSuchTime | TimeUnknown):
-                self.remarks.append(f"{target} {to} is skipped: {why}")
+                self.notes.append(f"{target} {to} is skipped: {why}")
             elif isinstance(why, TimeUnknown) and policy is Otherwise.FAIL:
                 troubles.append(PlanTrouble(target, to, NoSuchTime(str(why))))
             elif why is not None:
@@ -316,7 +316,7 @@ def _in_range(
     wanted: Mapping[TopicPartition, Change],
     policies: Policies,
     troubles: list[PlanTrouble],
-    remarks: list[str],
+    notes: list[str],
 ) -> dict[TopicPartition, Change]:
     """The changes; where the log doesn't hold the offset, the policies decide."""
     changes: dict[TopicPartition, Change] = {}
@@ -327,7 +327,7 @@ def _in_range(
         elif policies.if_out_of_range is Otherwise.FAIL:
             troubles.append(PlanTrouble(target, tp, OutOfRange(fitted.why)))
         else:
-            remarks.append(f"{target} {tp} is skipped: {fitted.why}")
+            notes.append(f"{target} {tp} is skipped: {fitted.why}")
     return changes
 
 
@@ -341,21 +341,21 @@ async def _is_here(source: Source, cluster_id: str | None) -> bool:
     return cluster_id is not None and cluster_id == await cluster_id_of(source.admin)
 
 
-def _remarks(groups: FoundGroups, group_ids: Iterable[str], source: Source, *, has_translation: bool) -> list[str]:
-    """Remarks about the source's groups and its cluster."""
-    remarks = []
+def _notes(groups: FoundGroups, group_ids: Iterable[str], source: Source, *, has_translation: bool) -> list[str]:
+    """Notes about the source's groups and its cluster."""
+    notes = []
     if source.admin is not None and not has_translation:
         how = "as they are" if not source.topic_prefix else "to other topics, by their records"
-        remarks.append(f"both groups are in the same cluster: offsets are copied {how}")
+        notes.append(f"both groups are in the same cluster: offsets are copied {how}")
     active = [group_id for group_id in group_ids if groups.state(group_id) not in INACTIVE]
     if active:
         have = "has" if len(active) == 1 else "have"
-        remarks.append(f"{_several(active)} {have} members: their next commits are not in the plan")
-    return remarks
+        notes.append(f"{_several(active)} {have} members: their next commits are not in the plan")
+    return notes
 
 
 def _absent(targets: FoundGroups, group_ids: Iterable[str]) -> list[str]:
-    """The remarks about groups that get offsets and don't exist."""
+    """The notes about groups that get offsets and don't exist."""
     planned = frozenset(group_ids)
     absent = [group_id for group_id in targets.absent if group_id in planned]
     if len(absent) <= _NAMED:

@@ -81,13 +81,13 @@ def names_of(source: Iterable[str], target: Iterable[str]) -> RemoteNames:
 async def mirror_of(
     source: Admin, target: Admin, names: RemoteNames, named: Mapping[TopicPartition, TopicPartition]
 ) -> tuple[MirrorRecords, list[str]]:
-    """Reads what MirrorMaker 2's topics have about partitions; and remarks about topics that could not be read."""
-    remarks: list[str] = []
+    """Reads what MirrorMaker 2's topics have about partitions; and notes about topics that could not be read."""
+    notes: list[str] = []
     found: list[dict[TopicPartition, Syncs]] = []
     for admin, topics in ((source, names.syncs_here), (target, names.syncs_there)):
         for topic in topics:
             of_topic: dict[TopicPartition, Syncs] = {}
-            for sync in await _read(admin, topic, decode_offset_sync, remarks):
+            for sync in await _read(admin, topic, decode_offset_sync, notes):
                 tp = TopicPartition(sync.topic, sync.partition)
                 if tp in named:
                     of_topic.setdefault(tp, Syncs()).add(Pair(sync.upstream, sync.downstream))
@@ -97,15 +97,15 @@ async def mirror_of(
     back = {to: tp for tp, to in named.items()}
     checkpoints: dict[tuple[str, TopicPartition], Pair] = {}
     for topic in names.checkpoints:
-        for one in await _read(target, topic, decode_checkpoint, remarks):
+        for one in await _read(target, topic, decode_checkpoint, notes):
             to = TopicPartition(one.topic, one.partition)
             if to in back:
                 checkpoints[one.group_id, back[to]] = Pair(one.upstream, one.downstream)
-    return MirrorRecords(syncs, checkpoints), remarks
+    return MirrorRecords(syncs, checkpoints), notes
 
 
 async def _read(
-    admin: Admin, topic: str, decode: Callable[[bytes | None, bytes | None], T | None], remarks: list[str]
+    admin: Admin, topic: str, decode: Callable[[bytes | None, bytes | None], T | None], notes: list[str]
 ) -> list[T]:
     """The last records of a topic of one partition, in their order."""
     place, found = TopicPartition(topic, 0), list[T]()
@@ -127,7 +127,7 @@ async def _read(
         begin = max(oldest.offset, latest.offset - MOST_RECORDS)
         (await admin.read_logs({place: (begin, latest.offset)}, take)).all()
     except (KafkaError, ClientError) as why:
-        remarks.append(f"MirrorMaker 2's topic {topic} could not be read and is not used: {why or type(why).__name__}")
+        notes.append(f"MirrorMaker 2's topic {topic} could not be read and is not used: {why or type(why).__name__}")
         return []
     return found
 
