@@ -182,7 +182,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     topics = names_of(options, "topic")
     selection, overall = await selected(session, with_share=True, with_streams=True)
-    seen = _Seen()
+    seen = _Described()
     total = len(selection.group_ids)
     earlier = await _first_look(session, selection.group_ids) if options.trend is not None else None
     session.progress.say(f"describing {counted(total, 'group')}")
@@ -216,7 +216,7 @@ def _filters(options: Namespace) -> str:
     return " ".join(typed)
 
 
-class _Seen:
+class _Described:
     """Notes about groups and partitions, each once."""
 
     def __init__(self) -> None:
@@ -271,7 +271,7 @@ def _counted(group_ids: Sequence[str], one: str, many: str) -> list[str]:
     return [f"group {group_id} {one}" for group_id in group_ids]
 
 
-async def _topic_problems(session: ClusterSession, wanted: Sequence[str], seen: _Seen) -> list[Problem]:
+async def _topic_problems(session: ClusterSession, wanted: Sequence[str], seen: _Described) -> list[Problem]:
     """Problems with named topics that are missing: brokers silently leave out hidden ones."""
     missing = [topic for topic in wanted if topic not in seen.topics]
     if not missing:
