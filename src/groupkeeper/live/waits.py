@@ -297,9 +297,12 @@ class Waits:
 
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
         """The wait of a partition, by the known facts."""
-        if row.lag is None:
-            return _NO_COMMIT if row.committed is None and row.failure is None else _UNKNOWN
         position, end = next_position(row), row.log_end_offset
+        held_at = None if position is None else self._held_at.get(position)
+        holder = None if position is None or held_at is None else self._holders.of(position.topic_partition)
+        if row.lag is None:
+            has_no_commit = row.committed is None and row.failure is None
+            return _NO_COMMIT._replace(held_at=held_at, holder=holder) if has_no_commit else _UNKNOWN
         if position is None or end is None or self._is_clear(position, end):
             return NOTHING_WAITS
         record = self._next_record(position)
@@ -319,8 +322,6 @@ class Waits:
         # Brokers remove records by their timestamps, also by false ones.
         removed_by_ms = written_ms if record is None or record.timestamp < 0 else record.timestamp
         margin_ms = retention_margin_ms(removed_by_ms, kept_ms, at_ms)
-        held_at = self._held_at.get(position)
-        holder = None if held_at is None else self._holders.of(position.topic_partition)
         lag_ms = time_lag_ms(written_ms, at_ms)
         return Wait(lag_ms, is_estimated, margin_ms, kept_ms is not None, held_at=held_at, holder=holder)
 

@@ -133,6 +133,7 @@ def test_an_offset_that_the_log_has_not(servers: str, why: Why, member: Callable
 
 def test_an_open_transaction(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
     make_topic(servers, "held")
+    make_topic(servers, "new")
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "tx", "transaction.timeout.ms": 600_000})
     producer.init_transactions(PATIENCE_S)
     for is_first in (True, False):
@@ -141,12 +142,17 @@ def test_an_open_transaction(servers: str, why: Why, member: Callable[[str, str]
         assert producer.flush(PATIENCE_S) == 0
         if is_first:
             producer.commit_transaction(PATIENCE_S)
+    producer.produce("new", b"x")
+    assert producer.flush(PATIENCE_S) == 0
     commit(servers, "waits", {("held", 0): 1})  # before the marker of the first
     member("waits", "held")
     (fact,) = why("waits")["facts"]
     assert (fact["cause"], fact["transactional_id"], fact["offset"]) == ("open_transaction", "tx", 1)
     assert "keeps consumers of committed records at offset 2: tx of producer " in fact["fact"]
     assert fact["fact"].endswith("its coordinator aborts it after 10 min")
+    member("begins", "new")
+    (fact,) = why("begins")["facts"]
+    assert (fact["cause"], fact["transactional_id"], fact["offset"]) == ("open_transaction", "tx", None)
     producer.abort_transaction(PATIENCE_S)
     deadline = time.monotonic() + PATIENCE_S
     while (found := why("waits"))["cause"] is not None:  # a marker, an aborted record and a marker are left

@@ -126,6 +126,8 @@ async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> N
         at_it = row("open", 0, 6, 7)
         await waits.look(admin, {"g": [of, at_it]}, NOW_MS, within_s=10)
         assert waits.of(at_it, NOW_MS) == wait
+        never = waits.of(row("open", 0, None, 7), NOW_MS)
+        assert (never.lag_ms, never.held_at, never.holder) == (None, 6, wait.holder)
         producer.abort_transaction(30)
         wait_until_it_ends_at(servers, "open", 8)
         of = row("open", 0, 0, 8)

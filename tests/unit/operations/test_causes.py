@@ -47,3 +47,9 @@ def test_an_end_that_one_look_does_not_know_is_not_0() -> None:
     assert _rates([unknown], [known], 1000) == _rates([known], [unknown], 1000) == {}
     never = row("t", 0, None, 100)._replace(log_start_offset=None)
     assert facts_of("g", GroupAtInstant(GROUP, [never], 0)) == []  # the log may be empty
+
+
+def test_records_that_were_removed_or_are_done_ahead_do_not_wait() -> None:
+    known = GroupAtInstant(GROUP, [], 0)
+    assert known.waiting(row("t", 0, 40)._replace(log_start_offset=90)) == 10
+    assert known.waiting(row("t", 0, 40)._replace(lag=7, done_ahead=53)) == 7  # of a share group

@@ -14,7 +14,7 @@ from groupkeeper.cli.framework.typed import follow_up
 from groupkeeper.operations.causes.facts import Explained, Fact, explain
 from groupkeeper.operations.times import utc_text
 from groupkeeper.protocol.errors import GroupIdNotFound
-from groupkeeper.rules.words import counted, rate
+from groupkeeper.rules.words import counted, rate, waiting
 
 _INTERVAL_MS = 10_000
 
@@ -90,11 +90,9 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 
 def _summary(found: Explained, options: Namespace) -> str:
-    waits = f"{counted(found.waiting, 'record')} {'waits' if found.waiting == 1 else 'wait'}"
+    waits = waiting(found.waiting, "record") if found.waiting else "nothing waits that is known"
     rates = f"{rate(found.rate.consumed)} read and {rate(found.rate.produced)} written within {options.interval:g} s"
-    if found.facts or found.waiting:
-        return f"{waits}; {rates}"
-    return f"nothing waits that is known; {rates}"
+    return f"{waits}; {rates}"
 
 
 def _record(fact: Fact) -> str:

@@ -235,24 +235,29 @@ def _member_of(row: PartitionLag) -> str | None:
 
 
 def waiting_of(row: PartitionLag) -> int | None:
-    """The number of offsets up to the end of the log, including those behind an open transaction; None: unknown."""
-    if row.committed is None or row.log_end_offset is None:
+    """The number of offsets in the log, including those behind an open transaction; None: unknown. Of a share group the
+    broker's count.
+    """
+    if row.committed is None or row.log_end_offset is None or row.lag is None or row.done_ahead is not None:
         return row.lag
-    return max(0, row.log_end_offset - row.committed.offset)
+    return max(0, row.log_end_offset - max(row.committed.offset, row.log_start_offset or 0))
 
 
 async def _nexts(
     admin: Admin, rows: Iterable[PartitionLag], rates: Mapping[TopicPartition, Pace]
 ) -> tuple[dict[TopicPartition, int | None], dict[Position, Failure]]:
-    """The next record for readers of committed records, in partitions that do not move; and why it is unknown."""
+    """The next record for readers of committed records, in partitions that do not move; and why it is unknown.
+    Without a commit it is the log's first one.
+    """
     stops = {
-        Position(row.topic, row.partition, row.committed.offset): row.last_stable_offset
+        Position(row.topic, row.partition, offset): row.last_stable_offset
         for row in rows
-        if row.committed is not None
+        if (offset := row.log_start_offset if row.committed is None else row.committed.offset) is not None
         and row.last_stable_offset is not None
-        and row.committed.offset <= row.last_stable_offset
-        and row.committed.offset < (row.log_end_offset or 0)
+        and offset <= row.last_stable_offset
+        and offset < (row.log_end_offset or 0)
         and row.status is not LagStatus.BELOW_LOG_START
+        and (row.committed is not None or row.last_stable_offset != row.log_end_offset)
     }
     still = [at for at in stops if (one := rates.get(at.topic_partition)) is None or one.consumed <= 0]
     read = await admin.first_records([at for at in still if at.offset < stops[at]], read_committed=True)
