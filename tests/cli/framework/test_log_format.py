@@ -1,6 +1,7 @@
-"""Rows of logs as objects of JSON."""
+"""Rows of logs: as objects of JSON, and as single lines of text."""
 
 import json
+import logging
 import signal
 import socket
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from tests.web.serving import COMMAND, PATIENCE_S, serving
 
+from groupkeeper.cli.framework.logs import _TextRows
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -50,3 +52,8 @@ def test_broker(tmp_path: Path) -> None:
     (row,) = (row for row in rows if row["level"] == "warning")
     assert set(row) == {"time", "level", "logger", "message"}
     assert row["logger"] == "groupkeeper.broker"
+
+
+def test_a_name_does_not_forge_a_row() -> None:
+    row = logging.makeLogRecord({"msg": "%s is behind", "args": ("g\n2026 prod is up\x1b[2J",)})
+    assert _TextRows("%(message)s").format(row) == r"g\n2026 prod is up\x1b[2J is behind"

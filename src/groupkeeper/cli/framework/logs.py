@@ -9,6 +9,7 @@ import time
 from argparse import Namespace, _ActionsContainer
 
 from groupkeeper.operations.times import utc_text
+from groupkeeper.rules.words import printable
 
 _JSON = "json"
 
@@ -28,12 +29,19 @@ def log_to_stderr(options: Namespace, text_form: str, time_form: str | None = No
     `logging`; `time_form`: the format of times in UTC, None: as `logging` has them.
     """
     handler = logging.StreamHandler(sys.stderr)
-    form = _JsonRows() if options.log_format == _JSON else logging.Formatter(text_form, time_form)
+    form = _JsonRows() if options.log_format == _JSON else _TextRows(text_form, time_form)
     if time_form is not None:
         form.converter = time.gmtime
     handler.setFormatter(form)
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.raiseExceptions = False  # without standard error, rows are dropped
+
+
+class _TextRows(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        # Names come from clients: a line break in one would forge a row, and escapes would reach the terminal.
+        record.message = printable(record.message)
+        return super().formatMessage(record)
 
 
 class _JsonRows(logging.Formatter):
