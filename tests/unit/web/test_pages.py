@@ -293,7 +293,7 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
     assert "t 2 losing 95 95 0 0 s — — 5 100 100 below log start" in text
     assert "165 5 s — 125 40" in Page(topic_page(found, topics_of(found)[0], {}, NOW_MS)).text
     [csv_row] = csv.DictReader(io.StringIO(groups_csv(found, Wish())))
-    assert (csv_row["lag"], csv_row["lost"], csv_row["readable"]) == ("165", "125", "40")
+    assert [csv_row[name] for name in ("lag", "lost", "readable", "uncommitted")] == ["165", "125", "40", "0"]
     unknown = snapshot(view("dark", [row("t", 0, 40)._replace(lost=None)], [Wait(5000)]), at_ms=NOW_MS)
     assert (topics_of(unknown)[0].lost, sums_of(unknown).lost, sums_of(snapshot()).lost) == (None, None, 0)
     calm = view("calm", [row("t", 0, 40)], [Wait(5000)])

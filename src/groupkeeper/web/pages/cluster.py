@@ -186,7 +186,7 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, judge: Judge = rows_of) ->
              group.group_state or "", group.lag.lag, seconds(wait.lag_ms), group.lag_change_per_s,
              seconds(wait.margin_ms), group.members, group.rebalances, seconds(judged.still_ms),
              "" if problem is None else problem.error,
-             group.lag.uncommitted_partitions, group.lag.uncommitted if group.lag.uncommitted_partitions else None,
+             group.lag.uncommitted_partitions, group.lag.uncommitted,
              group.lag.lost, group.lag.readable]
         )  # fmt: skip
     return csv_text(rows)
