@@ -2,10 +2,12 @@
 addresses, so that any broker will do; each function returns when its work is done.
 """
 
+import asyncio
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import cycle
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
@@ -13,9 +15,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.admin import OffsetSpec as End
 from tests.patience import until
 
-from groupkeeper import SyncAdmin
+from groupkeeper import Admin, SyncAdmin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 
+T = TypeVar("T")
 PATIENCE_S = 60
 
 
@@ -71,6 +74,14 @@ def end_of(servers: str, topic: str, partition: int = 0) -> int:
         time.sleep(0.1)
 
 
+def ask(servers: str, question: Callable[[Admin], Awaitable[T]]) -> T:
+    async def answer() -> T:
+        async with Admin(servers) as admin:
+            return await question(admin)
+
+    return asyncio.run(answer())
+
+
 def commit(servers: str, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Offsets of a group that has no members."""
     with SyncAdmin(servers) as admin:
@@ -82,6 +93,10 @@ def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMeta
     with SyncAdmin(servers) as admin:
         found = admin.list_consumer_group_offsets({group_id: None}).result(group_id).all()
     return {place: commit for place, commit in found.items() if commit is not None}
+
+
+def committed_offsets(servers: str, group_id: str) -> dict[TopicPartition, int]:
+    return {tp: one.offset for tp, one in committed(servers, group_id).items()}
 
 
 def member(

@@ -94,9 +94,8 @@ async def made_of(
     async with Admin(source) as here, Admin(target) as there:
         wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
         (await here.alter_consumer_group_offsets(group, wanted)).all()
-        return await make_clone(
-            there, Source(here, prefix), CloneRequest({group: group}, ALL_COMMITTED, Policies(), FIRST_MS)
-        )
+        groups = {group: group}
+        return await make_clone(there, Source(here, prefix), CloneRequest(groups, ALL_COMMITTED, Policies(), FIRST_MS))
 
 
 def checked(change: Change, offset: int, certainty: str) -> None:

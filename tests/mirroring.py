@@ -231,12 +231,8 @@ class Score(NamedTuple):
 
 def score(judged: Iterable[Judged]) -> Score:
     each = list(judged)
-    return Score(
-        len(each),
-        sum(one == (0, 0) for one in each),
-        sum(one.skipped > 0 for one in each),
-        sum(one.replayed for one in each),
-    )
+    skipping = sum(one.skipped > 0 for one in each)
+    return Score(len(each), sum(one == (0, 0) for one in each), skipping, sum(one.replayed for one in each))
 
 
 def table(found: Mirrored) -> str:

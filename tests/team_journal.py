@@ -201,9 +201,8 @@ def check_missing_acls(scene: Scene, login_of: Mapping[str, Login]) -> None:
         journal_of(login_of["write"], scene).begin(head("none"), [("g", pairs)])
     with pytest.raises(JournalUnreadable, match=needed("read", "READ")):
         journal_of(login_of["read"], scene).summaries()
-    with pytest.raises(
-        JournalUnwritable, match="somebody else undoes change is not known, .*" + needed("read", "READ")
-    ):
+    match = "somebody else undoes change is not known, .*" + needed("read", "READ")
+    with pytest.raises(JournalUnwritable, match=match):
         journal_of(login_of["read"], scene).begin(head("undo", "change"), [("g", pairs)])
     journal_of(login_of["describe_configs"], scene).begin(head("unchecked"), [("g", pairs)])
     results = {one.head.id: one.result for one in journal_of(login_of["write"], scene).summaries()[0]}

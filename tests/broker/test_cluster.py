@@ -411,9 +411,8 @@ async def test_a_leader_that_was_not_in_sync_has_not_all_records(nodes: Nodes) -
     assert (await new.list_offset("t", -1)).offset == 3
     assert (await new.fetch("t", 4)).error_code == errors.OffsetOutOfRange.code
     assert (await produce(new, "t", b"e")).responses[0].partition_responses[0].base_offset == 3
-    found = await new.call(
-        m.OffsetForLeaderEpochRequest(topics=[m.OffsetForLeaderTopic("t", [m.OffsetForLeaderPartition(0, -1, 0)])]), 4
-    )
+    topics = [m.OffsetForLeaderTopic("t", [m.OffsetForLeaderPartition(0, -1, 0)])]
+    found = await new.call(m.OffsetForLeaderEpochRequest(topics=topics), 4)
     assert found.topics[0].partitions[0].end_offset == 3
     await nodes.broker.kill_node(2)
     await nodes.broker.start_node(3)  # it left before "c"

@@ -158,9 +158,8 @@ async def levels(wire: Wire) -> dict[str, int]:
 
 
 async def update(wire: Wire, name: str, level: int, upgrade_type: int = 1, **options: bool) -> tuple[int, str]:
-    request = m.UpdateFeaturesRequest(
-        feature_updates=[m.FeatureUpdateKey(name, level, upgrade_type=upgrade_type)], **options
-    )
+    feature_updates = [m.FeatureUpdateKey(name, level, upgrade_type=upgrade_type)]
+    request = m.UpdateFeaturesRequest(feature_updates=feature_updates, **options)
     answer = await wire.call(request, 2)
     return answer.error_code, answer.error_message or ""
 

@@ -21,9 +21,8 @@ async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
 
     async def reassign(*replicas: int, may_resize: bool = True) -> int:
         parts = [m.ReassignablePartition(0, list(replicas) or None)]
-        request = m.AlterPartitionReassignmentsRequest(
-            allow_replication_factor_change=may_resize, topics=[m.ReassignableTopic("t", parts)]
-        )
+        topics = [m.ReassignableTopic("t", parts)]
+        request = m.AlterPartitionReassignmentsRequest(allow_replication_factor_change=may_resize, topics=topics)
         answer = await wire.call(request, 1)
         return answer.responses[0].partitions[0].error_code
 

@@ -54,10 +54,8 @@ class TestMetadata:
         topic_id = await wire.create("t")
         wanted = [m.MetadataRequestTopic(topic_id, None), m.MetadataRequestTopic(b"\x01" * 16, None)]
         answer = await wire.call(m.MetadataRequest(wanted, False), 12)
-        assert [(topic.name, topic.error_code) for topic in answer.topics] == [
-            (None, errors.UnknownTopicId.code),
-            ("t", 0),
-        ]
+        found = [(topic.name, topic.error_code) for topic in answer.topics]
+        assert found == [(None, errors.UnknownTopicId.code), ("t", 0)]
         refused = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(topic_id, None)]), 10)
         assert refused.topics[0].error_code == errors.InvalidRequest.code
 
@@ -196,10 +194,8 @@ class TestCreateTopics:
 
     async def test_defaults_and_assignments(self, start: Start, connect: Connect) -> None:
         wire = await connect(await start(properties={"num.partitions": "3"}))
-        topics = [
-            m.CreatableTopic("defaults", -1, -1),
-            m.CreatableTopic("assigned", -1, -1, [m.CreatableReplicaAssignment(index, [1]) for index in (1, 0)]),
-        ]
+        assignments = [m.CreatableReplicaAssignment(index, [1]) for index in (1, 0)]
+        topics = [m.CreatableTopic("defaults", -1, -1), m.CreatableTopic("assigned", -1, -1, assignments)]
         answer = await wire.call(m.CreateTopicsRequest(topics), 7)
         assert [topic.num_partitions for topic in answer.topics] == [3, 2]
 
@@ -219,9 +215,8 @@ class TestDeleteTopics:
     async def test_every_version(self, wire: Wire, version: int) -> None:
         await wire.create("t")
         names = ["t", "nope"]
-        request = m.DeleteTopicsRequest(
-            [m.DeleteTopicState(name) for name in names] if version >= 6 else (), () if version >= 6 else names
-        )
+        topics = [m.DeleteTopicState(name) for name in names] if version >= 6 else ()
+        request = m.DeleteTopicsRequest(topics, () if version >= 6 else names)
         answer = await wire.call(request, version)
         assert [(topic.name, topic.error_code) for topic in answer.responses] == [("t", 0), ("nope", 3)]
         assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
@@ -418,10 +413,8 @@ class TestSettings:
 
     async def test_the_brokers_settings(self, wire: Wire) -> None:
         result = await self.describe(wire, BROKER, "1", "group.max.size", "num.partitions")
-        assert [(config.name, config.read_only) for config in result.configs] == [
-            ("num.partitions", True),
-            ("group.max.size", True),
-        ]
+        found = [(config.name, config.read_only) for config in result.configs]
+        assert found == [("num.partitions", True), ("group.max.size", True)]
         assert len((await self.describe(wire, BROKER, "1")).configs) > 100
 
     async def test_a_groups_settings(self, wire: Wire) -> None:
@@ -440,17 +433,13 @@ class TestSettings:
         assert (await self.alter(wire, AlterableConfig("retention.ms", 0, "7")))[0] == 0
         assert (await self.alter(wire, AlterableConfig("cleanup.policy", 2, "compact")))[0] == 0
         result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy")
-        assert {config.name: config.value for config in result.configs} == {
-            "retention.ms": "7",
-            "cleanup.policy": "delete,compact",
-        }
+        found = {config.name: config.value for config in result.configs}
+        assert found == {"retention.ms": "7", "cleanup.policy": "delete,compact"}
         assert (await self.alter(wire, AlterableConfig("cleanup.policy", 3, "delete")))[0] == 0
         assert (await self.alter(wire, AlterableConfig("retention.ms", 1, None)))[0] == 0
         result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy")
-        assert {config.name: config.value for config in result.configs} == {
-            "retention.ms": "604800000",
-            "cleanup.policy": "compact",
-        }
+        told = {config.name: config.value for config in result.configs}
+        assert told == {"retention.ms": "604800000", "cleanup.policy": "compact"}
 
     @pytest.mark.parametrize("version", range(3))
     async def test_replacing_all_settings_of_a_topic(self, wire: Wire, version: int) -> None:
@@ -463,10 +452,8 @@ class TestSettings:
 
         assert await replace("retention.ms", "7") == 0
         result = await self.describe(wire, TOPIC, "t", "retention.ms", "segment.ms")
-        assert {config.name: config.value for config in result.configs} == {
-            "retention.ms": "7",
-            "segment.ms": "604800000",
-        }
+        found = {config.name: config.value for config in result.configs}
+        assert found == {"retention.ms": "7", "segment.ms": "604800000"}
         assert await replace("nonsense", "7") == errors.InvalidConfig.code
         assert await replace("retention.ms", None) == errors.InvalidRequest.code
         assert await replace("retention.ms", "7", kind=77) == errors.InvalidRequest.code

@@ -139,12 +139,8 @@ async def find_coordinator(wire: Wire, key_type: int = 1, key: str = ID) -> None
 async def read(
     wire: Wire, topic: str, *, offset: int = 0, committed: bool = True, max_wait_ms: int = 0
 ) -> PartitionData:
-    request = m.FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        isolation_level=int(committed),
-        topics=[FetchTopic(topic, partitions=[FetchPartition(0, -1, offset, partition_max_bytes=1 << 20)])],
-    )
+    topics = [FetchTopic(topic, partitions=[FetchPartition(0, -1, offset, partition_max_bytes=1 << 20)])]
+    request = m.FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, isolation_level=int(committed), topics=topics)
     return (await wire.call(request, 12)).responses[0].partitions[0]
 
 
@@ -272,9 +268,8 @@ class TestCoordinator:
         assert await stranger.add("t", 0) == [errors.InvalidProducerIdMapping.code]
         assert (await describe(wire)).transaction_state == "Empty"
         # Brokers ask with version 4 and later.
-        asked = m.AddPartitionsToTxnTransaction(
-            ID, producer.producer_id, producer.epoch, True, [m.AddPartitionsToTxnTopic("t", [0, 1])]
-        )
+        topics = [m.AddPartitionsToTxnTopic("t", [0, 1])]
+        asked = m.AddPartitionsToTxnTransaction(ID, producer.producer_id, producer.epoch, True, topics)
         await producer.add("t", 1)
         answer = await wire.call(m.AddPartitionsToTxnRequest([asked]), 4)
         (topic,) = answer.results_by_transaction[0].topic_results
@@ -383,9 +378,8 @@ class TestWriting:
 
     async def test_transactional_records_need_a_transactional_id(self, wire: Wire) -> None:
         await wire.create("t")
-        batch = write_batch(
-            [Record(None, b"a")], producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True
-        )
+        records = [Record(None, b"a")]
+        batch = write_batch(records, producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
         assert (await wire.produce("t", batch)).error_code == errors.TransactionalIdAuthorizationFailed.code
 
     async def test_other_records_of_the_producer_are_refused_while_a_transaction_is_open(
@@ -393,12 +387,8 @@ class TestWriting:
     ) -> None:
         await producer.add("t", 0)
         await producer.produce("t", "a")
-        batch = write_batch(
-            [Record(None, b"b", (), NOW)],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            base_sequence=1,
-        )
+        records = [Record(None, b"b", (), NOW)]
+        batch = write_batch(records, producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=1)
         assert (await wire.produce("t", batch)).error_code == errors.InvalidTxnState.code
 
     async def test_markers_by_hand(self, wire: Wire, producer: Producer) -> None:
@@ -407,9 +397,8 @@ class TestWriting:
         answer = await wire.call(m.DescribeProducersRequest([TopicRequest("t", [0])]), 0)
         (found,) = answer.topics[0].partitions[0].active_producers
         assert (found.producer_id, found.current_txn_start_offset, found.last_sequence) == (producer.producer_id, 0, 0)
-        marker = m.WritableTxnMarker(
-            producer.producer_id, producer.epoch, False, [m.WritableTxnMarkerTopic("t", [0, 9])], 0
-        )
+        topics = [m.WritableTxnMarkerTopic("t", [0, 9])]
+        marker = m.WritableTxnMarker(producer.producer_id, producer.epoch, False, topics, 0)
         wrote = await wire.call(m.WriteTxnMarkersRequest([marker]), 1)
         codes = [one.error_code for one in wrote.markers[0].topics[0].partitions]
         assert codes == [0, errors.UnknownTopicOrPartition.code]
@@ -471,15 +460,11 @@ class TestOffsets:
         answer = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(name="t")]), 12)
         topic_id = answer.topics[0].topic_id
         assert await producer.commit_offset("g", "", 5, version=6, topic_id=topic_id) == 0
-        assert (
-            await producer.commit_offset("g", "", 5, partition=9, version=6, topic_id=topic_id)
-            == errors.UnknownTopicOrPartition.code
-        )
+        found = await producer.commit_offset("g", "", 5, partition=9, version=6, topic_id=topic_id)
+        assert found == errors.UnknownTopicOrPartition.code
         assert await producer.commit_offset("g", "", 5, version=6, topic_id=b"?" * 16) == errors.UnknownTopicId.code
-        assert (
-            await producer.commit_offset("new", "", 5, generation=1, version=6, topic_id=topic_id)
-            == errors.GroupIdNotFound.code
-        )
+        told = await producer.commit_offset("new", "", 5, generation=1, version=6, topic_id=topic_id)
+        assert told == errors.GroupIdNotFound.code
         assert await producer.commit_offset("new", "t", 5, generation=1, version=5) == errors.IllegalGeneration.code
 
     # GR-03, GR-07

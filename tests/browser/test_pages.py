@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.acts import commit
 from tests.browser.opened import WHY_NOT, aside, expect, opened
-from tests.live.stage import arrange, commit
+from tests.live.stage import arrange
 from tests.web.serving import Served, serving
 
-from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
 if TYPE_CHECKING:
@@ -94,10 +93,6 @@ def test_one_gets_from_the_fleet_to_a_group_and_the_list_is_sorted_by_links(serv
 
 
 def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:
-    async def commits(servers: str, offset: int) -> None:
-        async with Admin(servers) as admin:
-            await commit(admin, "search", "orders", offset)
-
     with BackgroundBroker() as broker:
         aside(lambda: arrange(broker.bootstrap_servers))
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
@@ -109,7 +104,7 @@ def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:
             lag = page.locator("tbody tr td:nth-child(3)")
             assert lag.all_text_contents() == ["0", "5", "8"]
             expect(page.locator("#live")).to_have_text("live")
-            aside(lambda: asyncio.run(commits(broker.bootstrap_servers, 6)))
+            aside(lambda: commit(broker.bootstrap_servers, "search", {("orders", 0): 6}))
             expect(lag).to_have_text(["0", "5", "2"])
             # What one does there goes on.
             assert page.evaluate("document.activeElement.textContent") == "search"
@@ -117,7 +112,7 @@ def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:
             assert [each for each in complaints if "404" not in each] == []
             served.process.kill()
             expect(page.locator("#live")).to_have_text("The server does not answer.")
-            aside(lambda: asyncio.run(commits(broker.bootstrap_servers, 7)))
+            aside(lambda: commit(broker.bootstrap_servers, "search", {("orders", 0): 7}))
             # Another one at its place: the page is of its first poll, though no other will come.
             with serving(*where, "--interval", "1h", "--port", str(served.port)):
                 expect(lag).to_have_text(["0", "5", "1"])
@@ -147,10 +142,6 @@ def test_nothing_on_the_first_page_covers_anything_else(served: Served, browser:
 
 
 def test_what_was_opened_stays_open_and_keeps_the_focus(browser: Browser) -> None:
-    async def commits(servers: str, offset: int) -> None:
-        async with Admin(servers) as admin:
-            await commit(admin, "search", "orders", offset)
-
     with BackgroundBroker() as broker:
         aside(lambda: arrange(broker.bootstrap_servers))
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "500ms")
@@ -161,7 +152,7 @@ def test_what_was_opened_stays_open_and_keeps_the_focus(browser: Browser) -> Non
             page.locator("#left summary").focus()
             page.keyboard.press("Enter")
             expect(page.locator("#left table")).to_be_visible()
-            aside(lambda: asyncio.run(commits(broker.bootstrap_servers, 8)))
+            aside(lambda: commit(broker.bootstrap_servers, "search", {("orders", 0): 8}))
             expect(page.locator(".needs")).to_have_count(0)  # the row of search is gone
             assert page.evaluate("document.getElementById('left').open")
             assert page.evaluate("document.activeElement.tagName") == "SUMMARY"

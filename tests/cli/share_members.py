@@ -58,7 +58,6 @@ async def _is_assigned(admin: Admin, member: ShareMember) -> bool:
 async def _beat(
     connection: Connection, member: ShareMember, epoch: int, topics: Sequence[str] | None, patience_s: float
 ) -> m.ShareGroupHeartbeatResponse:
-    request = m.ShareGroupHeartbeatRequest(
-        member.group_id, member.member_id, epoch, None, list(topics) if topics is not None else None
-    )
+    subscribed_topic_names = list(topics) if topics is not None else None
+    request = m.ShareGroupHeartbeatRequest(member.group_id, member.member_id, epoch, None, subscribed_topic_names)
     return await connection.ask(request, 1, m.ShareGroupHeartbeatResponse, patience_s)

@@ -187,9 +187,8 @@ async def _produce_once(connection: Connection, request: m.ProduceRequest) -> in
 
 async def _delete_records(connection: Connection, topic: str, partition: int, offset: int) -> None:
     wanted = m.DeleteRecordsTopic(topic, [m.DeleteRecordsPartition(partition, offset)])
-    answer = await connection.ask(
-        m.DeleteRecordsRequest([wanted], int(PATIENCE_S * 1000)), 2, m.DeleteRecordsResponse, PATIENCE_S
-    )
+    timeout_ms = int(PATIENCE_S * 1000)
+    answer = await connection.ask(m.DeleteRecordsRequest([wanted], timeout_ms), 2, m.DeleteRecordsResponse, PATIENCE_S)
     assert answer.topics[0].partitions[0].error_code == 0
 
 
@@ -210,9 +209,8 @@ async def _join(admin: Admin, live: Live, servers: str) -> None:
     assert joined.error_code == 0
     if live.assignment is not None:
         assigned = [Assigned(topic, partitions) for topic, partitions in live.assignment.items()]
-        given = m.SyncGroupRequestAssignment(
-            joined.member_id, encode_assignment(m.ConsumerProtocolAssignment(assigned))
-        )
+        assignment = encode_assignment(m.ConsumerProtocolAssignment(assigned))
+        given = m.SyncGroupRequestAssignment(joined.member_id, assignment)
         synced = await connection.ask(
             m.SyncGroupRequest(
                 live.group_id, joined.generation_id, joined.member_id, live.instance_id, "consumer", "range", [given]

@@ -75,8 +75,7 @@ async def _commit(
     patience_s: float,
 ) -> None:
     parts = [m.OffsetCommitRequestPartition(*offset) for offset in offsets]
-    request = m.OffsetCommitRequest(
-        member.group_id, epoch, member.member_id, topics=[m.OffsetCommitRequestTopic(topic, partitions=parts)]
-    )
+    topics = [m.OffsetCommitRequestTopic(topic, partitions=parts)]
+    request = m.OffsetCommitRequest(member.group_id, epoch, member.member_id, topics=topics)
     answer = await connection.ask(request, 9, m.OffsetCommitResponse, patience_s)
     assert [part.error_code for each in answer.topics for part in each.partitions] == [0] * len(offsets)

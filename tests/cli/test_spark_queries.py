@@ -6,7 +6,6 @@ begin with `groupkeeper` read by that source (one in Spark 4.1), from a cluster 
 west, they had read 8 and 4 records of `orders`.
 """
 
-import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acts import commit, make_topic, produce
+from tests.acts import ask, commit, make_topic, produce
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
@@ -84,15 +83,13 @@ def test_lag_is_the_ends_minus_the_checkpoint(spark: Run, servers: str) -> None:
     (first, *_) = [row for row in report["offsets"] if row["query"] == "failing"]
     assert (first["batch"], first["batch_time"], first["running_to"]) == (None, None, 10)
     assert "failing: no batch is done yet" in report["notes"]
-    assert (
-        f"groupkeeper-clusters: it reads east and west, and this cluster is {asyncio.run(id_of(servers))}: "
-        in "".join(report["notes"])
+    assert f"groupkeeper-clusters: it reads east and west, and this cluster is {id_of(servers)}: " in "".join(
+        report["notes"]
     )
 
 
-async def id_of(servers: str) -> str:
-    async with Admin(servers) as admin:
-        return str((await admin.describe_cluster()).cluster_id)
+def id_of(servers: str) -> str:
+    return str(ask(servers, Admin.describe_cluster).cluster_id)
 
 
 def test_of_several_clusters_the_one_that_is_named(spark: Run) -> None:
@@ -120,7 +117,7 @@ def test_a_context_is_a_name_of_its_cluster(
 
 
 def test_a_cluster_that_is_called_by_its_id(spark: Run, servers: str, tmp_path: Path) -> None:
-    own = asyncio.run(id_of(servers))
+    own = id_of(servers)
     text = 'v1\n{}\n{"%s": {"orders": {"0": 9}}}\n{"orders":{"0":8,"1":2}}\n7'
     assert lags(spark("lag", edited(tmp_path, "offsets/1", text % own))[1]) == {
         ("edited", "orders", 0): (8, 12), ("edited", "orders", 1): (2, 3),

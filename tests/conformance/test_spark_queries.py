@@ -2,7 +2,6 @@
 checkpoint, and what that must say is known from the rows that Spark gave the queries.
 """
 
-import asyncio
 import json
 import os
 import subprocess
@@ -16,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests import acts
 from tests.conformance.brokers import PROPERTIES
 from tests.conformance.spark_queries import SOURCES
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(900)]
@@ -79,12 +78,7 @@ def truth(folder: Path, name: str, batch: int) -> dict[Place, int]:
 
 def committed(servers: str, group_id: str) -> tuple[int, dict[Place, int]]:
     """The batch that a query's group stands at, and the offsets."""
-
-    async def ask() -> Any:
-        async with Admin(servers) as admin:
-            return (await admin.list_consumer_group_offsets({group_id: None})).done[group_id].done
-
-    commits = asyncio.run(ask())
+    commits = acts.committed(servers, group_id)
     (batch,) = {json.loads(each.metadata)["batch"] for each in commits.values()}
     name = group_id.removeprefix("spark-")
     return batch, {(name, *place): each.offset for place, each in commits.items()}

@@ -147,9 +147,8 @@ def join(caller: Caller, group_id: str, member_id: str, session_ms: int = SESSIO
 def sync(caller: Caller, group_id: str, generation: int, member_id: str) -> bytes | None:
     """The assignment, after having given one; None when the group is not coordinated now. Raises `Lost`."""
     assignment = b"%d" % generation
-    request = m.SyncGroupRequest(
-        group_id, generation, member_id, None, "test", "range", [m.SyncGroupRequestAssignment(member_id, assignment)]
-    )
+    assignments = [m.SyncGroupRequestAssignment(member_id, assignment)]
+    request = m.SyncGroupRequest(group_id, generation, member_id, None, "test", "range", assignments)
     answer = caller.ask(request, 5)
     code = answer.error_code  # type: ignore[attr-defined]
     assert code == 0 or code in PASSING, answer

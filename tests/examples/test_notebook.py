@@ -34,9 +34,8 @@ def execute(
         cell.source = cell.source.replace("localhost:9092", servers).replace("/Volumes/main/kafka/groupkeeper", tables)
     extra = [nbformat.v4.new_code_cell(source) for source in (before, after)]
     notebook.cells = [*([extra[0]] if before else []), *notebook.cells, *([extra[1]] if after else [])]
-    NotebookClient(
-        notebook, timeout=PATIENCE_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    ).execute()
+    resources = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=PATIENCE_S, kernel_name="python3", resources=resources).execute()
     return [
         "\n".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
         for cell in notebook.cells

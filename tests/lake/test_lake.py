@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic
-from tests.spark.kafka.test_source import ask
+from tests.acts import ask, commit, new_topic
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError

@@ -106,9 +106,8 @@ async def test_only_what_is_chosen_is_asked_for(servers: str) -> None:
     assert {name: list(group.topics) for name, group in snapshot.groups.items()} == {"billing": ["orders"]}
     assert snapshot.listed == 3
     assert snapshot.scope == Scope(("audit", "search"), (), are_topics_chosen=True)
-    wanted = WantedGroups(
-        Choice(Names(["no-*", "nobody", "bill*"]), Names([])), Choice(Names(["orders", "none"]), Names([]))
-    )
+    groups = Choice(Names(["no-*", "nobody", "bill*"]), Names([]))
+    wanted = WantedGroups(groups, Choice(Names(["orders", "none"]), Names([])))
     snapshot = await found(servers, wanted)
     nothing = ("--group 'nobody'", "--group 'no-*'", "--topic 'none'")
     assert snapshot.scope == Scope(("audit", "search"), nothing, are_topics_chosen=True)
@@ -118,11 +117,8 @@ async def test_a_group_that_may_not_be_seen_is_a_reason_in_its_row(servers: str,
     # It is listed all the same, since the cluster may be described.
     authorizer.deny(Operation.DESCRIBE, ResourceType.GROUP, "billing")
     snapshot = await found(servers)
-    assert {name: group.lag.lag for name, group in snapshot.groups.items()} == {
-        "audit": 0,
-        "billing": None,
-        "search": 8,
-    }
+    told = {name: group.lag.lag for name, group in snapshot.groups.items()}
+    assert told == {"audit": 0, "billing": None, "search": 8}
     [problem] = snapshot.groups["billing"].problems
     assert (problem.error, str(problem.acl)) == ("GROUP_AUTHORIZATION_FAILED", "DESCRIBE on group billing")
     assert snapshot.groups["billing"].members is None
@@ -136,10 +132,8 @@ async def test_a_topic_whose_records_may_not_be_read_has_its_lag_all_the_same(
     snapshot = await found(servers)
     search = snapshot.groups["search"]
     assert (search.lag.lag, search.wait) == (8, WaitSum(None, unknown=1))
-    assert [str(problem.acl) for problem in search.problems] == [
-        "READ on topic orders",
-        "DESCRIBE_CONFIGS on topic orders",
-    ]
+    told = [str(problem.acl) for problem in search.problems]
+    assert told == ["READ on topic orders", "DESCRIBE_CONFIGS on topic orders"]
     assert snapshot.groups["audit"].problems == ()  # it has nothing to read there
 
 
@@ -324,10 +318,8 @@ async def test_a_program_that_starts_during_an_outage_shows_what_was_known_last(
     assert (again.is_up, again.polls.done, again.polls.failing_ms) == (False, 1, down.polls.failing_ms)
     assert (again.polls.succeeded_ms, again.known.measured_ms) == (before.polls.succeeded_ms, before.measured_ms)
     assert again.known.is_partial
-    assert {name: (group.lag.lag, group.members, group.group_state) for name, group in again.known.groups.items()} == {
-        "billing": (5, 0, GroupState.EMPTY),
-        "search": (8, 0, GroupState.EMPTY),
-    }
+    told = {name: (group.lag.lag, group.members, group.group_state) for name, group in again.known.groups.items()}
+    assert told == {"billing": (5, 0, GroupState.EMPTY), "search": (8, 0, GroupState.EMPTY)}
     assert again.groups == {}
     history.close()
 

@@ -135,9 +135,8 @@ class Stage:
         start, end = (await self.ends())[place]
         if move.kind == "commit":
             now = (await self.committed())[self.groups[move.group]].get(place)
-            await self.commit(
-                self.groups[move.group], {place: OffsetAndMetadata(now.offset + 1 if now else move.amount)}
-            )
+            offset = now.offset + 1 if now else move.amount
+            await self.commit(self.groups[move.group], {place: OffsetAndMetadata(offset)})
         elif move.kind == "produce":
             await self.produce(move.partition, move.amount)
         else:

@@ -56,12 +56,8 @@ class StreamsMember:
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit offsets of the topic, by partition, as a member of this epoch."""
         parts = [m.OffsetCommitRequestPartition(number, offset, -1, NOTE) for number, offset in offsets.items()]
-        request = m.OffsetCommitRequest(
-            self._group_id,
-            self.epoch,
-            self.member_id,
-            topics=[m.OffsetCommitRequestTopic(self._topic, partitions=parts)],
-        )
+        topics = [m.OffsetCommitRequestTopic(self._topic, partitions=parts)]
+        request = m.OffsetCommitRequest(self._group_id, self.epoch, self.member_id, topics=topics)
         answer = asyncio.run(self._ask(request, m.OffsetCommitResponse))
         codes = [part.error_code for each in answer.topics for part in each.partitions]
         assert codes == [0] * len(offsets)

@@ -69,9 +69,8 @@ class Generated:
         self.models = importlib.import_module(f"{module}.models")
         made = importlib.import_module(f"{module}.client").AuthenticatedClient
         self._module = module
-        self._client = made(
-            "http://127.0.0.1/api/v1", token=ALICE, httpx_args={"transport": httpx.ASGITransport(app=site.app)}
-        )
+        httpx_args = {"transport": httpx.ASGITransport(app=site.app)}
+        self._client = made("http://127.0.0.1/api/v1", token=ALICE, httpx_args=httpx_args)
 
     async def __call__(self, name: str, *path: str, **fields: Any) -> Any:
         function = importlib.import_module(f"{self._module}.api.default.{name}").asyncio
@@ -329,12 +328,8 @@ def test_the_examples_of_the_guide_run(broker: BackgroundBroker, tmp_path: Path)
     with serving(*words, str(tmp_path / "tokens")) as served:
         served.until_ready()
         script = script.replace("127.0.0.1:8080", served.address)
-        told = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            env={**os.environ, "TOKEN": ALICE},
-            capture_output=True,
-            text=True,
-        )
+        env = {**os.environ, "TOKEN": ALICE}
+        told = subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, capture_output=True, text=True)
         document = json.loads(served.get("/api/v1/openapi.json").text)
     assert told.returncode == 0, told.stderr
     for text in ('"billing"', "Nothing is changed yet. The plan fits", '"after": 8', "Applied by alice and read back"):

@@ -82,9 +82,8 @@ async def test_alerts_and_silences_are_shown_to_those_who_may_see_their_groups()
     now = AlertsNow(firing, [silence, silence._replace(until_ms=1), silence._replace(from_ms=4 * 10**12)])
     left = [view(name, [row("orders", 0, 40)], [Wait(3_600_000)])._replace(is_old=True)
             for name in ("billing", "console-consumer-7")]  # fmt: skip
-    site = Served(
-        Exporter(Choices(), lambda: iter(())), lambda: [snapshot(*left)], Archive(None), access, alerts=lambda: now
-    )
+    exporter = Exporter(Choices(), lambda: iter(()))
+    site = Served(exporter, lambda: [snapshot(*left)], Archive(None), access, alerts=lambda: now)
     page = await Browser(application(site), headers={"authorization": f"Bearer {ALICE}"}).get("/alerts")
     assert re.findall(r"critical (?:a rule|down) (\S+) prod", page.words) == [
         "search", "—", "billing", "console-consumer-7"
@@ -236,9 +235,8 @@ async def test_a_plan_is_stale_when_the_group_has_committed_since(broker: Backgr
 
 
 async def test_members_are_named_and_keep_a_plan_from_being_applied(broker: BackgroundBroker, tmp_path: Path) -> None:
-    consumer = await asyncio.to_thread(
-        member, broker.bootstrap_servers, "search", "orders", client={"client.id": "reader-7"}
-    )
+    client = {"client.id": "reader-7"}
+    consumer = await asyncio.to_thread(member, broker.bootstrap_servers, "search", "orders", client=client)
     site = await site_of(broker, tmp_path)
     alice = await site.of(ALICE)
     choose = await alice.get("/change?cluster=prod&group=search")

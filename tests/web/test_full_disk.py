@@ -135,10 +135,8 @@ def test_history_and_journal_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.
             assert served.process.stderr is not None
             log = served.process.stderr.read()
     assert "Traceback" not in log
-    assert re.findall(r"the history(?:: | can be written again)", log) == [
-        "the history: ",
-        "the history can be written again",
-    ]
+    found = re.findall(r"the history(?:: | can be written again)", log)
+    assert found == ["the history: ", "the history can be written again"]
     with sqlite3.connect(history) as file:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert file.execute("SELECT count(*) FROM samples").fetchone()[0] >= 3

@@ -27,9 +27,8 @@ pytestmark = pytest.mark.timeout(120)
 async def connected(broker: BackgroundBroker, folder: Path, *words: str, answers: Any = None) -> AsyncIterator[Client]:
     """`answers`: what a person says who is asked; None: the client cannot ask."""
     arguments = ["mcp", "--bootstrap-server", f"prod={broker.bootstrap_servers}", *words]
-    started = StdioServerParameters(
-        command=COMMAND, args=arguments, env={"GROUPKEEPER_JOURNAL": str(folder / "journal.jsonl")}
-    )
+    env = {"GROUPKEEPER_JOURNAL": str(folder / "journal.jsonl")}
+    started = StdioServerParameters(command=COMMAND, args=arguments, env=env)
     async with Client(started, elicitation_callback=answers) as client:
         yield client
 

@@ -87,9 +87,8 @@ def browser(provider: Provider) -> Browser:
 
 def browser_of(provider: Provider, user_claim: str) -> Browser:
     settings = OidcSettings(provider.address, CLIENT, SECRET, "openid", user_claim, "groups", "https://gk.example")
-    access = Access(
-        Roles(grants_of({"role": GRANTS}), changes=False), PageTokens({TOKEN: "bob"}), is_open=False, has_oidc=True
-    )
+    roles = Roles(grants_of({"role": GRANTS}), changes=False)
+    access = Access(roles, PageTokens({TOKEN: "bob"}), is_open=False, has_oidc=True)
     site = Site(Exporter(Choices(), lambda: iter(())), list, Archive(None), access, oidc=OidcLogin(settings))
     return Browser(application(site))
 

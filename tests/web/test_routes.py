@@ -323,12 +323,8 @@ def states() -> dict[str, ClusterSnapshot]:
     up = snapshot(group, cluster=HOSTILE)._replace(scope=Scope(left_out=("other",)))
     down = snapshot(cluster=HOSTILE, at_ms=None, problems=(Problem("CALL_TIMED_OUT", HOSTILE),))
     noted = group._replace(rows=(), waits=(), topics={}, description=None, noted_members=1)
-    return {
-        "up": up,
-        "down": down,
-        "old": down._replace(last=up),
-        "from the history": down._replace(last=up._replace(is_partial=True, groups={HOSTILE: noted})),
-    }
+    last = up._replace(is_partial=True, groups={HOSTILE: noted})
+    return {"up": up, "down": down, "old": down._replace(last=up), "from the history": down._replace(last=last)}
 
 
 OF_ALL_CLUSTERS, OF_SOME_GROUPS = {"/", "/search"}, {"/group", "/search"}

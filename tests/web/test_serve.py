@@ -1,6 +1,5 @@
 """`groupkeeper serve`: what it answers, whom it asks, and how it ends."""
 
-import asyncio
 import gzip
 import signal
 import socket
@@ -11,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as families
+from tests.acts import ask
 from tests.live.stage import arrange
 from tests.web.serving import Served, serving
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -184,12 +183,7 @@ def test_series_come_and_go_with_their_groups(tmp_path: Path) -> None:
             "--bootstrap-server", broker.bootstrap_servers, "--interval", "50ms", "--timeout", "400ms"
         ) as served:
             served.until(lambda text: value(text, "groupkeeper_group_lag", group="search") == 8)
-
-            async def delete() -> None:
-                async with Admin(broker.bootstrap_servers) as admin:
-                    (await admin.delete_consumer_groups(["search"])).all()
-
-            asyncio.run(delete())
+            ask(broker.bootstrap_servers, lambda admin: admin.delete_consumer_groups(["search"])).all()
             served.until(lambda text: 'group="search"' not in text and 'group="billing"' in text)
             authorizer.deny(Operation.DESCRIBE, ResourceType.GROUP, "billing")
             text = served.until(lambda text: value(text, "groupkeeper_group_problem", group="billing") == 1)

@@ -23,9 +23,8 @@ TOPIC = "orders"
 async def admin() -> AsyncIterator[Admin]:
     async with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
         (await admin.create_topics([NewTopic(TOPIC, 2, 1, configs={"retention.ms": "-1"})])).all()
-        connection = await open_connection(
-            parse_bootstrap_servers(broker.bootstrap_servers)[0], Settings(), Security(), PATIENCE_S
-        )
+        address = parse_bootstrap_servers(broker.bootstrap_servers)[0]
+        connection = await open_connection(address, Settings(), Security(), PATIENCE_S)
 
         async def produce(partition: int, batch: bytes) -> None:
             produced = m.TopicProduceData(TOPIC, partition_data=[m.PartitionProduceData(partition, batch)])
@@ -57,11 +56,8 @@ async def test_timestamps(admin: Admin) -> None:
 async def test_no_record(admin: Admin) -> None:
     found = await admin.record_timestamps([*at(9, 10, 0), *at(-1, partition=1), Position("nope", 0, 0)])
     assert found.done == {at(9)[0]: None, at(0)[0]: 100}
-    assert {position.offset: type(failure) for position, failure in found.failed.items()} == {
-        10: OffsetOutOfRange,
-        -1: OffsetOutOfRange,
-        0: UnknownTopicOrPartition,
-    }
+    told = {position.offset: type(failure) for position, failure in found.failed.items()}
+    assert told == {10: OffsetOutOfRange, -1: OffsetOutOfRange, 0: UnknownTopicOrPartition}
     assert (await admin.record_timestamps([])).done == {}
 
 

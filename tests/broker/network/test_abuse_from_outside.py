@@ -58,9 +58,8 @@ async def test_two_thousand_connections_of_all_kinds(begin: Begin, monkeypatch: 
         batch = write_batch([Record(None, bytes(1000), timestamp=1)])
         before = resident_kb(started)
         chance = random.Random(1)
-        fetch = m.FetchRequest(
-            max_wait_ms=600_000, min_bytes=1 << 20, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]
-        )
+        topics = [FetchTopic("t", partitions=[FetchPartition(0)])]
+        fetch = m.FetchRequest(max_wait_ms=600_000, min_bytes=1 << 20, topics=topics)
         says: list[Callable[[], bytes]] = [
             lambda: b"",  # silent: half open for all that the broker knows
             lambda: struct.pack(">i", 90 << 20) + chance.randbytes(100),  # announces much, and sends little of it

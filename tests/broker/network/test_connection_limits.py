@@ -87,10 +87,9 @@ async def test_an_address_that_opens_too_many_is_closed_after_a_while(start: Sta
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "127.0.0.1:x", ":5"])
 async def test_overrides_that_are_none(text: str) -> None:
+    properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "max.connections.per.ip.overrides": text}
     with pytest.raises(InvalidSetting, match=r"max\.connections\.per\.ip\.overrides: "):
-        await Broker(
-            properties={"listeners": "PLAINTEXT://127.0.0.1:0", "max.connections.per.ip.overrides": text}
-        ).start()
+        await Broker(properties=properties).start()
 
 
 async def test_a_connection_that_cannot_be_counted_does_not_keep_others_out(

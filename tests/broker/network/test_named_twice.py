@@ -14,10 +14,8 @@ UNKNOWN = errors.UnknownTopicOrPartition.code
 
 async def test_a_topic_of_list_offsets_is_answered_once(wire: Wire) -> None:
     await wire.create("t", 2)
-    topics = [
-        m.ListOffsetsTopic("t", [m.ListOffsetsPartition(0, -1, -1)]),
-        m.ListOffsetsTopic("t", [m.ListOffsetsPartition(1, -1, -1), m.ListOffsetsPartition(0, -1, -2)]),
-    ]
+    partitions = [m.ListOffsetsPartition(1, -1, -1), m.ListOffsetsPartition(0, -1, -2)]
+    topics = [m.ListOffsetsTopic("t", [m.ListOffsetsPartition(0, -1, -1)]), m.ListOffsetsTopic("t", partitions)]
     answer = await wire.call(m.ListOffsetsRequest(-1, 0, topics), 7)
     (topic,) = answer.topics
     found = [(part.partition_index, part.error_code) for part in topic.partitions]

@@ -159,10 +159,8 @@ async def test_a_producer_and_a_consumer_are_throttled(start: Start, connect: Co
 
     await broker.stop()
     broker = await start(directory=tmp_path)
-    assert dict(broker.quotas.table.items()) == {
-        ANONYMOUS: {PRODUCED: 10_000.0},
-        frozenset({(CLIENT_ID, None)}): {CONSUMED: 500.0},
-    }
+    found = dict(broker.quotas.table.items())
+    assert found == {ANONYMOUS: {PRODUCED: 10_000.0}, frozenset({(CLIENT_ID, None)}): {CONSUMED: 500.0}}
 
 
 async def test_librdkafka_waits(start: Start, connect: Connect) -> None:
@@ -239,9 +237,8 @@ async def test_changes_of_topics(start: Start, connect: Connect) -> None:
     code, throttle_ms, _ = await ask(deletion(topic_names=["b"], timeout_ms=1_000), 4)  # before version 5: only late
     assert code == 0
     assert 1_000 <= throttle_ms <= 1_500
-    code, throttle_ms, _ = await ask(
-        m.CreatePartitionsRequest([part(37, "CreatePartitionsTopic", name="a", count=11, assignments=None)]), 3
-    )
+    topics = [part(37, "CreatePartitionsTopic", name="a", count=11, assignments=None)]
+    code, throttle_ms, _ = await ask(m.CreatePartitionsRequest(topics), 3)
     assert code == 0
     assert (await ask(creation("c", 1), 6))[0] == 89
     broker.quotas.table.put(ANONYMOUS, MUTATED, None)

@@ -256,9 +256,8 @@ async def test_a_login_that_takes_too_long(connect: Connect) -> None:
 
 
 async def test_the_answer_to_a_guess_waits() -> None:
-    async with Broker(
-        properties={**SETTINGS, "connection.failed.authentication.delay.ms": "150"}, users=USERS
-    ) as broker:
+    properties = {**SETTINGS, "connection.failed.authentication.delay.ms": "150"}
+    async with Broker(properties=properties, users=USERS) as broker:
         loop = asyncio.get_running_loop()
         for mechanism in ("PLAIN", "NONE"):
             wire = await Wire.open(broker.bootstrap_servers)

@@ -40,10 +40,8 @@ async def test_from_the_first_login_to_the_last(connect: Connect, tmp_path: Path
     async with Broker(users=USERS, directory=tmp_path) as broker:
         wire = await connect(broker)
         assert (await log_in(wire, "admin", "admin-secret")).error_code == 0
-        assert await altered(wire, (), [upsertion("bob"), upsertion("eve", SHA_512, 8192)]) == {
-            "bob": (0, None),
-            "eve": (0, None),
-        }
+        found = await altered(wire, (), [upsertion("bob"), upsertion("eve", SHA_512, 8192)])
+        assert found == {"bob": (0, None), "eve": (0, None)}
         assert await described(wire, "bob", "eve", "bob", "zoe") == {
             "bob": "Cannot describe SCRAM credentials for the same user twice in a single request: bob",
             "eve": [(SHA_512, 8192)],

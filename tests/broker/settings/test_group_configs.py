@@ -87,18 +87,12 @@ async def test_describing_tells_where_a_value_comes_from(start: Start, connect: 
     assert set(configs) == {setting.name for setting in GroupConfig.settings() if setting.is_listed}
     session = configs[SESSION]
     assert (session.value, session.config_source, session.config_type) == ("50000", 8, 3)
-    assert [(one.name, one.value, one.source) for one in session.synonyms] == [
-        (SESSION, "50000", 8),
-        (f"group.{SESSION}", "45000", 5),
-    ]
-    assert [(one.name, one.value, one.source) for one in configs[HEARTBEAT].synonyms] == [
-        (f"group.{HEARTBEAT}", "6000", 4),
-        (f"group.{HEARTBEAT}", "5000", 5),
-    ]
-    assert [(one.name, one.value, one.source) for one in configs["share.isolation.level"].synonyms] == [
-        ("share.isolation.level", "read_committed", 8),
-        ("share.isolation.level", "read_uncommitted", 5),
-    ]
+    found = [(one.name, one.value, one.source) for one in session.synonyms]
+    assert found == [(SESSION, "50000", 8), (f"group.{SESSION}", "45000", 5)]
+    told = [(one.name, one.value, one.source) for one in configs[HEARTBEAT].synonyms]
+    assert told == [(f"group.{HEARTBEAT}", "6000", 4), (f"group.{HEARTBEAT}", "5000", 5)]
+    seen = [(one.name, one.value, one.source) for one in configs["share.isolation.level"].synonyms]
+    assert seen == [("share.isolation.level", "read_committed", 8), ("share.isolation.level", "read_uncommitted", 5)]
     assert configs["share.auto.offset.reset"].value == "latest"
     assert configs["streams.num.standby.replicas"].value == "0"
 
@@ -110,10 +104,8 @@ async def test_internal_settings_are_described_once_they_are_given(start: Start,
     assert await alter(wire, "g", *((name, SET, value) for name, value in given.items())) == (0, None)
     configs = await describe(wire, "g")
     assert {name: configs[name].value for name in given} == given
-    assert [(one.value, one.source) for one in configs["streams.acceptable.recovery.lag"].synonyms] == [
-        ("5", 4),
-        ("10000", 5),
-    ]
+    found = [(one.value, one.source) for one in configs["streams.acceptable.recovery.lag"].synonyms]
+    assert found == [("5", 4), ("10000", 5)]
     assert "streams.task.offset.interval.ms" not in configs
     assert given.keys() & (await describe(wire, "another")).keys() == set()
 
@@ -183,9 +175,8 @@ async def test_what_is_refused(
 
 
 async def test_the_session_outlasts_the_heartbeat(start: Start, connect: Connect) -> None:
-    broker = await start(
-        properties={"group.consumer.min.session.timeout.ms": 6000, "group.consumer.max.heartbeat.interval.ms": 9000}
-    )
+    properties = {"group.consumer.min.session.timeout.ms": 6000, "group.consumer.max.heartbeat.interval.ms": 9000}
+    broker = await start(properties=properties)
     wire = await connect(broker)
     refusal = f"{SESSION} must be greater than {HEARTBEAT}"
     assert await alter(wire, "g", (SESSION, SET, "9000"), (HEARTBEAT, SET, "9000")) == (InvalidConfig.code, refusal)
@@ -195,14 +186,10 @@ async def test_the_session_outlasts_the_heartbeat(start: Start, connect: Connect
 async def test_nothing_changes_by_validating_or_for_no_group(broker: Broker, connect: Connect) -> None:
     wire = await connect(broker)
     assert await alter(wire, "g", (SESSION, SET, "50000"), validate_only=True) == (0, None)
-    assert await alter(wire, "", (SESSION, SET, "50000")) == (
-        InvalidRequest.code,
-        "Default group resources are not allowed.",
-    )
-    assert await alter(wire, "g", (SESSION, SET, "50000"), (SESSION, SET, "51000")) == (
-        InvalidRequest.code,
-        "Error due to duplicate config keys",
-    )
+    found = await alter(wire, "", (SESSION, SET, "50000"))
+    assert found == (InvalidRequest.code, "Default group resources are not allowed.")
+    told = await alter(wire, "g", (SESSION, SET, "50000"), (SESSION, SET, "51000"))
+    assert told == (InvalidRequest.code, "Error due to duplicate config keys")
     assert broker.group_configs.group_ids() == []
 
 

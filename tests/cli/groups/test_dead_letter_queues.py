@@ -42,12 +42,8 @@ def test_describe(run: Any) -> None:
     words = ("groups", "describe", "--all-groups")
     status, report = run(*words, "--view", "state")
     assert status == 0
-    assert {row["group"]: (row["dead_letter_queue"], row["dead_letters"]) for row in report["groups"]} == {
-        "closed": ("jobs", 0),
-        "new": ("dlq.new", 0),
-        "used": ("dlq.used", 3),
-        "without": (None, None),
-    }
+    found = {row["group"]: (row["dead_letter_queue"], row["dead_letters"]) for row in report["groups"]}
+    assert found == {"closed": ("jobs", 0), "new": ("dlq.new", 0), "used": ("dlq.used", 3), "without": (None, None)}
     closed = "topic jobs, which does not allow it: errors.deadletterqueue.group.enable is false"
     said = [
         f"the dead-letter queue of share group closed is {closed}",

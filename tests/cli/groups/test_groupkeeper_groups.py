@@ -96,11 +96,8 @@ def test_describe_members_and_states(run: Run) -> None:
         [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}],
     )
     states = run("describe", "--all-groups", "--view", "state")[1]["groups"]
-    assert [(row["group"], row["members"], row["assignor"]) for row in states] == [
-        ("app", 1, "range"),
-        ("billing", 0, None),
-        ("zeta", 0, None),
-    ]
+    found = [(row["group"], row["members"], row["assignor"]) for row in states]
+    assert found == [("app", 1, "range"), ("billing", 0, None), ("zeta", 0, None)]
 
 
 def test_tables_are_for_people(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,10 +140,8 @@ def test_reset_says_whether_it_is_executed(run: Run, servers: str, capsys: pytes
     for more in ([], ["--dry-run"]):
         status, report, _ = run(*words, *more)
         assert (status, report["executed"], report["offsets"][0]["result"]) == (0, False, "would be applied")
-        assert report["notes"] == [
-            "0 records replayed, 6 skipped, counted in offsets",
-            "nothing is changed yet: add --execute",
-        ]
+        found = report["notes"]
+        assert found == ["0 records replayed, 6 skipped, counted in offsets", "nothing is changed yet: add --execute"]
     report = run(*words, "--execute")[1]
     assert (report["executed"], report["offsets"][0]["result"]) == (True, "applied")
     assert main(["groups", *words, "--bootstrap-server", servers]) == 0
@@ -373,10 +368,8 @@ def test_delete_tells_what_becomes_of_each(run: Run, servers: str, executes: boo
     assert (status, report["executed"]) == (1, executes)
     result = "deleted" if executes else "would be deleted"
     assert report["deleted"] == [{"group": "billing", "offsets": 3, "result": result}]
-    assert [(problem["group"], problem["error"]) for problem in report["problems"]] == [
-        ("app", "NON_EMPTY_GROUP"),
-        ("bililng", "GROUP_ID_NOT_FOUND"),
-    ]
+    found = [(problem["group"], problem["error"]) for problem in report["problems"]]
+    assert found == [("app", "NON_EMPTY_GROUP"), ("bililng", "GROUP_ID_NOT_FOUND")]
     assert "client-of-app on /127.0.0.1" in report["problems"][0]["message"]
     assert "did you mean" not in report["problems"][1]["message"]
     assert any("groupkeeper undo" in note for note in report["notes"]) == executes

@@ -89,14 +89,11 @@ def test_a_topic_that_no_member_reads_any_more_comes_last(
     servers: str, why: Why, member: Callable[[str, str], Consumer]
 ) -> None:
     commit(servers, "moved", {(filled(servers, "old-topic"), 0): 1})
-    member("moved", filled(servers, "new-topic")).commit(
-        offsets=[TopicPartition("new-topic", 0, 3)], asynchronous=False
-    )
+    offsets = [TopicPartition("new-topic", 0, 3)]
+    member("moved", filled(servers, "new-topic")).commit(offsets=offsets, asynchronous=False)
     found = why("moved")
-    assert [(fact["cause"], fact["topic"]) for fact in found["facts"]] == [
-        ("stuck", "new-topic"),
-        ("unread", "old-topic"),
-    ]
+    told = [(fact["cause"], fact["topic"]) for fact in found["facts"]]
+    assert told == [("stuck", "new-topic"), ("unread", "old-topic")]
     assert found["facts"][1]["fact"] == "4 records wait, and no member reads the topic"
 
 

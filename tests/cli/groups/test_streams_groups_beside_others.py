@@ -70,10 +70,8 @@ def waiting(servers: str) -> Iterator[str]:
 def test_it_is_listed(run: Any) -> None:
     status, report = run("groups", "list")
     assert status == 0
-    assert [(row["group"], row["type"], row["state"]) for row in report["groups"]] == [
-        ("app", "Streams", "Stable"),
-        ("plain", "Classic", "Empty"),
-    ]
+    found = [(row["group"], row["type"], row["state"]) for row in report["groups"]]
+    assert found == [("app", "Streams", "Stable"), ("plain", "Classic", "Empty")]
 
 
 def test_the_list_is_narrowed_to_it(run: Any) -> None:
@@ -113,10 +111,8 @@ def test_a_task_that_reads_topics_of_unequal_sizes(servers: str, capsys: pytest.
 def test_its_offsets_are_shown(run: Any) -> None:
     status, report = run("groups", "offsets", "app", "plain")
     assert status == 0
-    assert [(row["group"], row["topic"], row["committed_offset"]) for row in report["offsets"]] == [
-        ("app", "t", 5),
-        ("plain", "t", 5),
-    ]
+    found = [(row["group"], row["topic"], row["committed_offset"]) for row in report["offsets"]]
+    assert found == [("app", "t", 5), ("plain", "t", 5)]
 
 
 @pytest.mark.parametrize("view", ["offsets", "members", "state"])
@@ -149,11 +145,8 @@ def test_the_nodes_of_a_topology() -> None:
     source = StreamsNode("in", "source", ("b", "a"), (), ("count",))
     count = StreamsNode("count", "processor", (), ("store",))
     rows = list(node_rows("app", StreamsTopology((("0", (source,)),), ((source, count),))))
-    assert [(row["subtopology"], row["node"], row["kind"]) for row in rows] == [
-        ("0", "in", "source"),
-        (None, "in", "source"),
-        (None, "count", "processor"),
-    ]
+    found = [(row["subtopology"], row["node"], row["kind"]) for row in rows]
+    assert found == [("0", "in", "source"), (None, "in", "source"), (None, "count", "processor")]
     assert (rows[0]["topics"], rows[0]["stores"], rows[0]["successors"], rows[2]["stores"]) == (
         "a, b",
         None,

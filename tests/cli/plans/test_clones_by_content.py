@@ -191,8 +191,7 @@ async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Translated],
     tp = TopicPartition(two.topic, 0)
     here_ends, there_ends = [{tp: Ends(0, end_of(servers, two.topic))} for servers in (two.here, two.there)]
     async with Admin(two.here) as here, Admin(two.there) as there:
-        places = await find_places(
-            Sides(here, there, {tp: tp}, here_ends, there_ends), [Position(*tp, at) for at in offsets], Hints()
-        )
+        sides = Sides(here, there, {tp: tp}, here_ends, there_ends)
+        places = await find_places(sides, [Position(*tp, at) for at in offsets], Hints())
     found = {at.offset: one for at, one in places.found.items()}
     return found, {at.offset: why for at, why in places.failed.items()}

@@ -78,10 +78,8 @@ class Logs:
         tp = TopicPartition(self.topic, 0)
         async with Admin(self.here) as here, Admin(self.there) as there:
             here_ends, there_ends = [{tp: await _ends(admin, tp)} for admin in (here, there)]
-            sides, positions = (
-                Sides(here, there, {tp: tp}, here_ends, there_ends),
-                [Position(*tp, at) for at in offsets],
-            )
+            named = {tp: tp}
+            sides, positions = (Sides(here, there, named, here_ends, there_ends), [Position(*tp, at) for at in offsets])
             places = await find_places(sides, positions, Hints(searched), told={tp: told})
         assert not places.failed
         return {at.offset: one for at, one in places.found.items()}

@@ -31,18 +31,15 @@ async def broker() -> AsyncIterator[Broker]:
         peer = Peer(started)
         assert await peer.commit({T: 0}, group_id="simple") == {T: NONE}
         partitions = [m.OffsetCommitRequestPartition(0, 0, -1, "")]
-        own = m.OffsetCommitRequest(
-            "own", retention_time_ms=OWN_MS, topics=[m.OffsetCommitRequestTopic("t", partitions=partitions)]
-        )
+        topics = [m.OffsetCommitRequestTopic("t", partitions=partitions)]
+        own = m.OffsetCommitRequest("own", retention_time_ms=OWN_MS, topics=topics)
         await peer.ask(own, 4)
 
         reads_t = encode_subscription(ConsumerProtocolSubscription(topics=["t"]), 1)
         for group_id, metadata in (("left", reads_t), ("classic", reads_t), ("unclear", b"")):
             member_id = await peer.stable_member(group_id, [m.JoinGroupRequestProtocol("range", metadata)])
-            assert await peer.commit({T: 0, U: 0}, group_id=group_id, generation=1, member_id=member_id) == {
-                T: NONE,
-                U: NONE,
-            }
+            found = await peer.commit({T: 0, U: 0}, group_id=group_id, generation=1, member_id=member_id)
+            assert found == {T: NONE, U: NONE}
             if group_id == "left":
                 committed_ms = started.now_ms()
                 while started.now_ms() == committed_ms:  # so that it is empty since later than its commit

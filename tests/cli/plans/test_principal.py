@@ -22,9 +22,8 @@ def test_who_made_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
             admin.alter_consumer_group_offsets("billing", {TopicPartition("orders", 0): OffsetAndMetadata(3)}).all()
         config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         cluster = ["--bootstrap-server", broker.bootstrap_servers, "--command-config", str(config)]
-        assert (
-            main(["plan", "reset", "billing", "--topic", "orders", "--to-latest", "--save", str(plan), *cluster]) == 0
-        )
+        arguments = ["plan", "reset", "billing", "--topic", "orders", "--to-latest", "--save", str(plan), *cluster]
+        assert main(arguments) == 0
         assert json.loads(plan.read_text())["principal"] == "User:alice"
         assert main(["apply", str(plan), "--execute", *cluster]) == 0
         capsys.readouterr()

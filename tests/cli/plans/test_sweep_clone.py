@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acts import committed
+from tests.acts import ask, committed
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
 from tests.patience import until
 
@@ -150,12 +150,8 @@ def test_what_would_expire_is_committed_again(run: Run, servers: str, tmp_path: 
     path, before = str(tmp_path / "plan.json"), committed(servers, "billing")
 
     def times() -> dict[TopicPartition, int]:
-        async def ask() -> dict[TopicPartition, int]:
-            async with Admin(servers) as admin:
-                found = (await commit_times(admin, ["billing"])).commits["billing"]
-            return {place: one.time_ms for place, one in found.items()}
-
-        return asyncio.run(ask())
+        found = ask(servers, lambda admin: commit_times(admin, ["billing"])).commits["billing"]
+        return {place: one.time_ms for place, one in found.items()}
 
     first = times()
     assert places(run("plan", "sweep", "billing", "--expiring", "P1D")[1]) == []

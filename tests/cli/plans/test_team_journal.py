@@ -4,11 +4,11 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.acts import ask
 from tests.team_journal import JOURNAL_ACLS, Login, Scene, as_user, check_missing_acls, check_two_machines
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
@@ -42,17 +42,9 @@ def head(change_id: str, *, undoes: str | None = None, user: str = "anna", time_
     return Head(change_id, time_ms, "cluster", "undo" if undoes else "reset", user, "desk", ("groupkeeper",), undoes)
 
 
-def on_admin(servers: str, work: Callable[[Admin], Any]) -> Any:
-    async def run() -> Any:
-        async with Admin(servers) as admin:
-            return await work(admin)
-
-    return asyncio.run(run())
-
-
 def put(servers: str, topic: str, key: str, value: bytes) -> None:
     batch = write_batch([Record(key.encode(), value, (), NOW_MS)])
-    on_admin(servers, lambda admin: produce(admin._cluster, TopicPartition(topic, 0), batch))
+    ask(servers, lambda admin: produce(admin._cluster, TopicPartition(topic, 0), batch))
 
 
 def test_one_machine_is_killed_and_the_other_takes_the_change_back(
@@ -217,7 +209,7 @@ def test_an_unfit_topic_is_refused(servers: str, topic: NewTopic, why: str) -> N
     async def make(admin: Admin) -> None:
         (await admin.create_topics([topic])).all()
 
-    on_admin(servers, make)
+    ask(servers, make)
     with pytest.raises(JournalUnwritable, match=why):
         journal_in(f"kafka://{servers}/{topic.name}").begin(head("one"), [("g", PAIRS)])
 
@@ -237,7 +229,7 @@ def test_nothing_is_changed_without_it(
         port = free.getsockname()[1]
     monkeypatch.setattr("groupkeeper.cli.framework.journals.PATIENCE_MS", 200)
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", where.format(port=port))
-    on_admin(servers, commit)
+    ask(servers, commit)
     put(servers, "orders", "a record", b"to skip")
     for words in (
         "groups reset g --topic orders --to-latest",
@@ -254,7 +246,9 @@ def test_nothing_is_changed_without_it(
             [*words.split()[1:], "--bootstrap-server", servers]
         )  # its status is the official one
         assert "nothing was changed, as the journal cannot be written: " in "".join(capsys.readouterr()), words
-    assert on_admin(servers, committed).metadata == "kept"
+    kept = ask(servers, committed)
+    assert kept is not None
+    assert kept.metadata == "kept"
     assert main(["history", "--output", "json"]) == 1
     (problem,) = json.loads(capsys.readouterr().out)["problems"]
     assert problem["message"].startswith(f"cannot read the journal {where.format(port=port)}: ")

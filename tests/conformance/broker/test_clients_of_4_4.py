@@ -2,7 +2,6 @@
 and a Java share consumer whose rejected records go to a dead-letter queue.
 """
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.acts import ask
 from tests.conformance.brokers import GroupkeeperBroker, RunningBroker, wait_for
 from tests.conformance.conftest import make_topic
 from tests.conformance.streams_application import WordCount, counted, produce
 from tools.apache_kafka import ApacheKafkaUnavailable, fetch_streams, run_tool
 
-from groupkeeper import Admin
 from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
@@ -79,11 +78,8 @@ def test_rejected_records_of_a_share_consumer(servers: str) -> None:
 
 
 def described(servers: str) -> StreamsGroupDescription:
-    async def ask() -> StreamsGroupDescription:
-        async with Admin(servers) as admin:
-            return (await admin.describe_streams_groups(["counts"], include_topology=True)).result("counts")
-
-    return asyncio.run(ask())
+    found = ask(servers, lambda admin: admin.describe_streams_groups(["counts"], include_topology=True))
+    return found.result("counts")
 
 
 def test_a_static_member_of_streams_and_its_topology(servers: str, tmp_path: Path) -> None:

@@ -42,9 +42,8 @@ def batches() -> dict[str, bytes]:
     found = {}
     for codec, count, append_time in product(CODECS, (1, 40, 300), (None, TIME + 5)):
         name = f"{codec} {count} {append_time}"
-        found[name] = write_batch(
-            some_records(count), base_offset=1000, compression=codec, log_append_time_ms=append_time
-        )
+        records = some_records(count)
+        found[name] = write_batch(records, base_offset=1000, compression=codec, log_append_time_ms=append_time)
     sent = write_batch(some_records(5), producer_id=4000, producer_epoch=2, base_sequence=9, is_transactional=True)
     found["transactional"] = stamped(sent, base_offset=70, partition_leader_epoch=6)
     found["stamped with a time"] = stamped(sent, base_offset=70, partition_leader_epoch=6, log_append_time_ms=TIME)

@@ -78,10 +78,8 @@ def test_lists_groups(tool: Tool, group: str) -> None:
 def test_describes_an_empty_group(tool: Tool, group: str) -> None:
     described = rows(tool("consumer-groups", "--describe", "--group", group))
     assert described[0][:6] == ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
-    assert [row[:6] for row in described[1:]] == [
-        [group, group, "0", "4", "10", "6"],
-        [group, group, "1", "5", "5", "0"],
-    ]
+    found = [row[:6] for row in described[1:]]
+    assert found == [[group, group, "0", "4", "10", "6"], [group, group, "1", "5", "5", "0"]]
     state = rows(tool("consumer-groups", "--describe", "--group", group, "--state"))
     assert (state[-1][0], state[-1][-2:]) == (group, ["Empty", "0"])
 
@@ -144,11 +142,8 @@ def test_topics(tool: Tool, name: str) -> None:
 
 
 def test_get_offsets(tool: Tool, filled: str) -> None:
-    assert tool("get-offsets", "--topic", filled).splitlines()[:3] == [
-        f"{filled}:0:10",
-        f"{filled}:1:5",
-        f"{filled}:2:0",
-    ]
+    found = tool("get-offsets", "--topic", filled).splitlines()[:3]
+    assert found == [f"{filled}:0:10", f"{filled}:1:5", f"{filled}:2:0"]
     early = tool("get-offsets", "--topic-partitions", f"{filled}:0-2", "--time", "earliest").splitlines()
     assert early == [f"{filled}:0:0", f"{filled}:1:0"]
     assert f"{filled}:0:3" in tool("get-offsets", "--topic", filled, "--time", str(T0 + 2500)).splitlines()

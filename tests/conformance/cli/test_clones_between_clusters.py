@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, Producer
 from confluent_kafka import TopicPartition as Place
-from tests.acts import end_of, make_topic
+from tests.acts import ask, end_of, make_topic
 from tests.cli.plans.test_clones_of_share_groups import DONE, FIRST_DONE, GROUP, LAST_DONE, RECORDS, TOPIC, work
 from tests.conformance.brokers import PROPERTIES, wait_for
 from tests.conformance.streams_application import WordCount, committed, counted, produce
@@ -21,7 +21,6 @@ from tests.mirroring import EXACT, log_of
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch_streams, run_tool
 
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.model import Change
@@ -194,13 +193,8 @@ def test_groups_by_a_pattern(clusters: tuple[str, str], operator: Operator, tmp_
         group: {TopicPartition(one, 0): OffsetAndMetadata(rng.randrange(end_of(here, one) + 1)) for one in topics}
         for group in groups
     }
-
-    async def commit() -> None:
-        async with Admin(here) as admin:
-            for done in (await admin.alter_offsets_of_groups(offsets)).all().values():
-                done.all()
-
-    asyncio.run(commit())
+    for done in ask(here, lambda admin: admin.alter_offsets_of_groups(offsets)).all().values():
+        done.all()
     file = str(tmp_path / "plan.json")
     clone = ["plan", "clone", "--group", "app-*", "--except", "*-test", *FROM_EAST, *TO_WEST, "--save", file]
     said = operator(*clone, status=1)

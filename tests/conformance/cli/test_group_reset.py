@@ -127,9 +127,8 @@ def scene(servers: str, group_type: str, name: str, tmp_path: Path, capsys: pyte
 
 async def heartbeat(servers: str, group: str, member_id: str, epoch: int, topics: Sequence[str]) -> str:
     """Join a group of the new protocol (epoch 0), or leave it (−1)."""
-    connection = await open_connection(
-        parse_bootstrap_servers(servers)[0], Settings(client_id="member"), Security(), PATIENCE_S
-    )
+    address = parse_bootstrap_servers(servers)[0]
+    connection = await open_connection(address, Settings(client_id="member"), Security(), PATIENCE_S)
     member_id = member_id or f"member-of-{group}"
     request = m.ConsumerGroupHeartbeatRequest(
         group_id=group,
@@ -263,13 +262,8 @@ def verified(scene: Scene, plan: str) -> dict[tuple[str, str], list[str]]:
 # T11, T12, T13, T14, K122-43, K122-44, K122-45, K122-46, K122-49
 def test_t11_to_t14_verify_warns_of_what_will_not_be_done_as_written(scene: Scene) -> None:
     missing = f"{scene.topic}-missing"
-    plan = scene.plan(
-        [
-            {scene.topic: entries({0: 7, 1: OLDEST - 1, 2: 1, 3: 0})},
-            {missing: entries({0: 0})},
-            {scene.other: entries({0: 1})},
-        ]
-    )
+    offsets = {0: 7, 1: OLDEST - 1, 2: 1, 3: 0}
+    plan = scene.plan([{scene.topic: entries(offsets)}, {missing: entries({0: 0})}, {scene.other: entries({0: 1})}])
     rows = verified(scene, plan)
     assert rows[scene.topic, "0"] == ["7", "4", "0", "10", "OK"]
     assert rows[missing, "0"][:4] == ["0", "-", "-", "-"]
@@ -329,9 +323,8 @@ def test_t16_offsets_are_updated(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
 # T17, T18, T19, K122-51, K122-52; K122-X3: the nearer end; K122-X8: topics that it doesn't consume are left alone
 def test_t17_to_t19_execute_warns_and_leaves_alone(scene: Scene) -> None:
     missing = f"{scene.topic}-missing"
-    plan = scene.plan(
-        {scene.topic: entries({0: 999, 1: -3, 3: 0}), missing: entries({0: 0}), scene.other: entries({0: 1})}
-    )
+    offsets = {0: 999, 1: -3, 3: 0}
+    plan = scene.plan({scene.topic: entries(offsets), missing: entries({0: 0}), scene.other: entries({0: 1})})
     ran = scene.run("--execute", "--reset-json-file", plan)
     assert ran.status == 0
     assert ran.rows == [[scene.group, scene.topic, "0", "10"], [scene.group, scene.topic, "1", "5"]]

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.acts import committed_offsets
 from tests.cli.stages import FIRST_MS, INACTIVE, SETTINGS, Stage, put_back, set_up
 from tools.apache_kafka import run_tool
 
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -24,15 +25,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with BackgroundBroker(properties=SETTINGS) as broker:
         asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("plans")))
         yield broker.bootstrap_servers
-
-
-def committed(servers: str, group_id: str) -> dict[tuple[str, int], int]:
-    async def ask() -> dict[tuple[str, int], int]:
-        async with Admin(servers) as admin:
-            found = (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
-        return {(place.topic, place.partition): commit.offset for place, commit in found.items() if commit is not None}
-
-    return asyncio.run(ask())
 
 
 @pytest.mark.parametrize(
@@ -56,9 +48,9 @@ def test_the_official_tool_does_what_the_plan_says(
     assert rows
     assert main(["plan", *words.split(), *where, "--show-command"]) == 0
     group_id = rows[0]["group"]
-    wanted = committed(servers, group_id)
+    wanted = committed_offsets(servers, group_id)
     for row in rows:
-        place = (row["topic"], row["partition"])
+        place = TopicPartition(row["topic"], row["partition"])
         wanted.pop(place, None)
         if row["after"] is not None:
             wanted[place] = row["after"]
@@ -67,6 +59,6 @@ def test_the_official_tool_does_what_the_plan_says(
             tool, *arguments = shlex.split(line)
             ran = run_tool(tool.removeprefix("kafka-"), *arguments)
             assert ran.returncode == 0, ran.stderr
-        assert committed(servers, group_id) == wanted
+        assert committed_offsets(servers, group_id) == wanted
     finally:
         asyncio.run(put_back(STAGE, servers))

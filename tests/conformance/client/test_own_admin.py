@@ -61,11 +61,8 @@ async def test_topics(own: Admin, name: str) -> None:
     assert described.failed == {f"{name}-missing": errors.UnknownTopicOrPartition()}
     topic = described.done[name]
     assert topic.topic_id == created.done[name].topic_id
-    assert [(each.partition, each.leader is not None, each.error) for each in topic.partitions] == [
-        (0, True, None),
-        (1, True, None),
-        (2, True, None),
-    ]
+    found = [(each.partition, each.leader is not None, each.error) for each in topic.partitions]
+    assert found == [(0, True, None), (1, True, None), (2, True, None)]
     assert name in [each.name for each in await own.list_topics()]
     assert name in (await own.describe_topics()).done
     deleted = await own.delete_topics([name, f"{name}-missing"])
@@ -287,10 +284,8 @@ async def test_what_one_may_not_see_does_not_break_the_rest(apache_jars: None) -
             assert list(described.done) == ["open"]
             assert isinstance(described.failed["secret"], errors.GroupAuthorizationFailed)
             deleted = await admin.delete_consumer_groups(["secret", "missing"])
-            assert {group: type(failure) for group, failure in deleted.failed.items()} == {
-                "secret": errors.GroupAuthorizationFailed,
-                "missing": errors.GroupIdNotFound,
-            }
+            told = {group: type(failure) for group, failure in deleted.failed.items()}
+            assert told == {"secret": errors.GroupAuthorizationFailed, "missing": errors.GroupIdNotFound}
             altered = await admin.alter_consumer_group_offsets("open", offsets)
             assert (altered.done, altered.failed) == ({p0: None}, {hidden: errors.TopicAuthorizationFailed()})
             removed = await admin.delete_consumer_group_offsets("open", [p0, hidden])

@@ -28,9 +28,8 @@ def require(*tools: str) -> None:
 
 def scenes(command: Sequence[str | Path], broker: RunningBroker, more: Mapping[str, str] = {}) -> dict[str, str]:
     """The scenes that the program plays, with "ok" or what was wrong."""
-    done = subprocess.run(
-        [*command, broker.bootstrap_servers], capture_output=True, text=True, timeout=PLAY_S, env=os.environ | more
-    )
+    env = os.environ | more
+    done = subprocess.run([*command, broker.bootstrap_servers], capture_output=True, text=True, timeout=PLAY_S, env=env)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 

@@ -75,9 +75,8 @@ def test_the_same_series_have_the_same_values(servers: str, tmp_path: Path, vari
     _, command, is_ready = OTHERS[variable][0]
     port = free_port()
     words, environment = command(servers, port, tmp_path)
-    with subprocess.Popen(
-        words, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as other:
+    env = {**os.environ, **environment}
+    with subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
         try:
             theirs = read(_until(f"http://127.0.0.1:{port}/metrics", is_ready.decode()))
             with serving("--bootstrap-server", servers, "--interval", "300ms", "--metric-names", names) as served:

@@ -1,6 +1,5 @@
 """A real Prometheus scrapes `groupkeeper serve` and alerts by its rules; a real Alertmanager takes what rules tell."""
 
-import asyncio
 import json
 import shutil
 import subprocess
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.stage import arrange, commit
+from tests.acts import commit
+from tests.live.stage import arrange
 from tests.web.serving import serving
 from tools.apache_kafka import free_port
 
-from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
 HERE = Path(__file__).parent
@@ -136,10 +135,5 @@ def test_alertmanager_takes_what_fires_and_what_is_resolved(tmp_path: Path) -> N
             }
             where = f"--bootstrap-server {broker.bootstrap_servers}"
             assert alert["annotations"]["command"] == f"groupkeeper groups describe {where} search"
-
-            async def read_all() -> None:
-                async with Admin(broker.bootstrap_servers) as admin:
-                    await commit(admin, "search", "orders", 8)
-
-            asyncio.run(read_all())
+            commit(broker.bootstrap_servers, "search", {("orders", 0): 8})
             until(alerts, lambda found: found == [])

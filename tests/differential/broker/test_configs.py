@@ -137,9 +137,8 @@ def sides() -> Iterator[tuple[Side, Side]]:
     with both(Side, FILE, of_ours={"controller.quorum.voters": "1@127.0.0.1:1"}) as sides:
         configs = [m.CreatableTopicConfig("compression.type", "gzip"), m.CreatableTopicConfig("flush.ms", "7")]
         for side in sides:
-            side.pool.ask(
-                m.CreateTopicsRequest([m.CreatableTopic("t", 1, 1), m.CreatableTopic("u", 1, 1, configs=configs)]), 7
-            )
+            topics = [m.CreatableTopic("t", 1, 1), m.CreatableTopic("u", 1, 1, configs=configs)]
+            side.pool.ask(m.CreateTopicsRequest(topics), 7)
         yield sides
 
 

@@ -56,9 +56,8 @@ class Side(fetches.Side):
         return found
 
     def write(self, batch: bytes) -> None:
-        data = m.TopicProduceData(
-            f"{self.group_id}-{PLACE[0]}", partition_data=[m.PartitionProduceData(PLACE[1], batch)]
-        )
+        partition_data = [m.PartitionProduceData(PLACE[1], batch)]
+        data = m.TopicProduceData(f"{self.group_id}-{PLACE[0]}", partition_data=partition_data)
         answer = self.pool.ask(m.ProduceRequest(None, -1, 10_000, [data]), 9)
         assert answer.responses[0].partition_responses[0].error_code == 0  # type: ignore[attr-defined]
 

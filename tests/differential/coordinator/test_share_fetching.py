@@ -99,9 +99,8 @@ class Side:
         self._connections = {}
         self.group_id = program
         names = [f"{program}-t", f"{program}-u"]
-        answer = self.pool.ask(
-            m.CreateTopicsRequest([m.CreatableTopic(one, PARTITIONS, 1) for one in names], 10_000), 7
-        )
+        topics = [m.CreatableTopic(one, PARTITIONS, 1) for one in names]
+        answer = self.pool.ask(m.CreateTopicsRequest(topics, 10_000), 7)
         self._ids = {topic.name[-1]: topic.topic_id for topic in answer.topics}  # type: ignore[attr-defined]
         configs = [configuring.AlterableConfig(name, 0, value) for name, value in settings.items()]
         resource = configuring.AlterConfigsResource(GROUP_RESOURCE, program, configs)
@@ -138,9 +137,8 @@ class Side:
         batches = [write_batch([Record(b"k", b"v" * 20, timestamp=1000)] * size) for size in sizes]
         said = []
         for batch in batches:
-            data = producing.TopicProduceData(
-                f"{self.group_id}-{place[0]}", partition_data=[producing.PartitionProduceData(place[1], batch)]
-            )
+            partition_data = [producing.PartitionProduceData(place[1], batch)]
+            data = producing.TopicProduceData(f"{self.group_id}-{place[0]}", partition_data=partition_data)
             answer = self.pool.ask(producing.ProduceRequest(None, -1, 10_000, [data]), 9)
             part = answer.responses[0].partition_responses[0]  # type: ignore[attr-defined]
             said.append((part.error_code, part.base_offset))

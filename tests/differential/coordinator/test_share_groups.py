@@ -71,9 +71,8 @@ class Side:
         return int(answer.coordinators[0].error_code)  # type: ignore[attr-defined]
 
     def _summary_error(self) -> int:
-        request = looking.ReadShareGroupStateSummaryRequest(
-            self.group_id, [looking.ReadStateSummaryData(self.ids["u"], [looking.PartitionData(0)])]
-        )
+        topics = [looking.ReadStateSummaryData(self.ids["u"], [looking.PartitionData(0)])]
+        request = looking.ReadShareGroupStateSummaryRequest(self.group_id, topics)
         answer = self.pool.ask(request, 1)
         return int(answer.results[0].partitions[0].error_code)  # type: ignore[attr-defined]
 

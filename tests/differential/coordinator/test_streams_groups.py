@@ -174,9 +174,8 @@ class Side:
         part = committing.OffsetCommitRequestPartition(0, 5)
         topics = [committing.OffsetCommitRequestTopic(f"{self.program}-t", partitions=[part])]
         epoch = self.epochs.get((group, member_id), -1) + by
-        return self.said(
-            self.pool.ask(committing.OffsetCommitRequest(f"{self.program}-{group}", epoch, member_id, topics=topics), 9)
-        )
+        group_id = f"{self.program}-{group}"
+        return self.said(self.pool.ask(committing.OffsetCommitRequest(group_id, epoch, member_id, topics=topics), 9))
 
     def delete(self, group: str) -> object:
         return self.said(self.pool.ask(m.DeleteGroupsRequest([f"{self.program}-{group}"]), 2))

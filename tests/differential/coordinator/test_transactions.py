@@ -109,9 +109,8 @@ class Side:
         return self.pool.ask(request, version).error_code  # type: ignore[attr-defined]
 
     def commit_offset(self, who: Believed, version: int, offset: int) -> object:
-        topic = committing.TxnOffsetCommitRequestTopic(
-            f"{self.program}-t", partitions=[committing.TxnOffsetCommitRequestPartition(0, offset)]
-        )
+        partitions = [committing.TxnOffsetCommitRequestPartition(0, offset)]
+        topic = committing.TxnOffsetCommitRequestTopic(f"{self.program}-t", partitions=partitions)
         request = committing.TxnOffsetCommitRequest(
             self.transactional_id, f"{self.program}-g", who.producer_id, who.epoch, topics=[topic]
         )
@@ -142,18 +141,16 @@ class Side:
 
     def read(self, who: Believed, topic: str) -> object:
         wanted = FetchPartition(0, -1, 0, partition_max_bytes=1 << 20)
-        request = m.FetchRequest(
-            max_wait_ms=0, isolation_level=1, topics=[FetchTopic(f"{self.program}-{topic}", partitions=[wanted])]
-        )
+        topics = [FetchTopic(f"{self.program}-{topic}", partitions=[wanted])]
+        request = m.FetchRequest(max_wait_ms=0, isolation_level=1, topics=topics)
         (found,) = self.pool.ask(request, 12).responses[0].partitions  # type: ignore[attr-defined]
         aborted = [one.first_offset for one in found.aborted_transactions or ()]
         return found.error_code, found.high_watermark, found.last_stable_offset, len(found.records or b""), aborted
 
     def offsets(self, who: Believed, stable: bool) -> object:
         topics = [m.OffsetFetchRequestTopics(f"{self.program}-t", partition_indexes=[0])]
-        request = m.OffsetFetchRequest(
-            groups=[m.OffsetFetchRequestGroup(f"{self.program}-g", topics=topics)], require_stable=stable
-        )
+        groups = [m.OffsetFetchRequestGroup(f"{self.program}-g", topics=topics)]
+        request = m.OffsetFetchRequest(groups=groups, require_stable=stable)
         (found,) = self.pool.ask(request, 8).groups[0].topics[0].partitions  # type: ignore[attr-defined]
         return found.committed_offset, found.error_code
 

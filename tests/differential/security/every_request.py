@@ -47,12 +47,8 @@ def battery(topic_ids: Mapping[str, Any] | None = None) -> dict[str, tuple[Any, 
 
 def of_cluster() -> dict[str, tuple[Any, int]]:
     marked = each(27, "WritableTxnMarkerTopic", ["gone"], partition_indexes=[0])
-    quota = part(
-        49,
-        "EntryData",
-        entity=[part(49, "EntityData", entity_type="user", entity_name="gone")],
-        ops=[part(49, "OpData", key="producer_byte_rate", value=1.0)],
-    )
+    entity = [part(49, "EntityData", entity_type="user", entity_name="gone")]
+    quota = part(49, "EntryData", entity=entity, ops=[part(49, "OpData", key="producer_byte_rate", value=1.0)])
     return {
         "DescribeCluster": (of(60, include_cluster_authorized_operations=True), 1),
         "DescribeGroups": (of(15, [*GROUPS, "gone"], True), 5),

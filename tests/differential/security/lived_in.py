@@ -66,13 +66,8 @@ def settle(ask: Ask) -> None:
 
 def more(topic_ids: Mapping[str, bytes]) -> dict[str, tuple[Any, int]]:
     """Requests that leave things as they are, by their names, with versions."""
-    return {
-        **of_ids([*topic_ids.values(), _NO_TOPIC]),
-        **of_replicas(),
-        **of_live_groups(),
-        **of_transactions(),
-        **of_settings(),
-    }
+    ids = [*topic_ids.values(), _NO_TOPIC]
+    return {**of_ids(ids), **of_replicas(), **of_live_groups(), **of_transactions(), **of_settings()}
 
 
 def of_ids(ids: list[bytes]) -> dict[str, tuple[Any, int]]:
@@ -109,9 +104,8 @@ def of_ids(ids: list[bytes]) -> dict[str, tuple[Any, int]]:
 def of_replicas() -> dict[str, tuple[Any, int]]:
     fetched = [part(1, "FetchPartition", partition_max_bytes=100)]
     epochs = [part(23, "OffsetForLeaderPartition", partition=0, leader_epoch=0)]
-    moved = part(
-        34, "AlterReplicaLogDir", path="/gone", topics=each(34, "AlterReplicaLogDirTopic", ["ta"], partitions=[0])
-    )
+    topics = each(34, "AlterReplicaLogDirTopic", ["ta"], partitions=[0])
+    moved = part(34, "AlterReplicaLogDir", path="/gone", topics=topics)
     listed = each(35, "DescribableLogDirTopic", ALSO_GONE, "topic", partitions=[0])
     return {
         "Fetch of a replica": (

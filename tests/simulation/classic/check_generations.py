@@ -164,9 +164,8 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
         offer = {protocol.name: protocol.metadata for protocol in request.protocols}
         # A generation that was not in the log may be given again after a restart.
         place = (key, self.facts.restarts)
-        known = self._generations.setdefault(
-            place, Generation(response.protocol_name, {response.leader}, self._current_call_id)
-        )
+        leaders = {response.leader}
+        known = self._generations.setdefault(place, Generation(response.protocol_name, leaders, self._current_call_id))
         is_late = not was_parked and known.began_with != self._current_call_id
         if not is_late:
             known.joined.add(response.member_id)

@@ -80,9 +80,8 @@ class Consumer(Client):
 
     def leave(self) -> None:
         """Stops and says so."""
-        request = m.LeaveGroupRequest(
-            self.character.group_id, members=[m.MemberIdentity(self.member_id, self.character.instance_id)]
-        )
+        members = [m.MemberIdentity(self.member_id, self.character.instance_id)]
+        request = m.LeaveGroupRequest(self.character.group_id, members=members)
         self.crash()
         self._send(request, 5, lambda _: None)
 

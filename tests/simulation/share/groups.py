@@ -500,9 +500,8 @@ class World:
                 self.events.fail("Offsets", f"{group_id} {index} was altered to {offset}, and is {state}")
 
     def described(self, group_id: str) -> DescribedGroup:
-        result = self.shell.coordinator.handle(
-            GroupCall(-1, m.ShareGroupDescribeRequest([group_id]), 1), self.events.now_ms
-        )
+        request = m.ShareGroupDescribeRequest([group_id])
+        result = self.shell.coordinator.handle(GroupCall(-1, request, 1), self.events.now_ms)
         assert isinstance(result.response, m.ShareGroupDescribeResponse)
         return result.response.groups[0]
 

@@ -143,9 +143,8 @@ class Life:
         if added.error_code:
             return int(added.error_code)
         offset.last += 1
-        topics = [
-            m.TxnOffsetCommitRequestTopic("t", partitions=[m.TxnOffsetCommitRequestPartition(0, offset.last, -1, "")])
-        ]
+        partitions = [m.TxnOffsetCommitRequestPartition(0, offset.last, -1, "")]
+        topics = [m.TxnOffsetCommitRequestTopic("t", partitions=partitions)]
         request = m.TxnOffsetCommitRequest(name, group_id, producer_id, epoch, topics=topics)
         stored: int = (await ask(request, 3)).topics[0].partitions[0].error_code
         if stored:

@@ -33,11 +33,8 @@ def tables_of(spark: SparkSession) -> list[dict[str, pa.Table]]:
     before: Cut = {}
     for number, cut in enumerate(cuts(fleet)):
         asked = answers(fleet, cut, number)
-        clusters = Clusters(
-            parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"}),
-            instants(fleet, number),
-            {} if number != 1 else {"c17": "it does not answer"},
-        )
+        options = parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
+        clusters = Clusters(options, instants(fleet, number), {} if number != 1 else {"c17": "it does not answer"})
         found.append(refreshes.refresh(RefreshContext(clusters, {}, before, cut, owners=_OWNERS), asked))
         before = cut
     found[0][DECODED.name] = records

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.acts import commit, make_topic, new_topic
+from tests.acts import ask, commit, make_topic, new_topic
 from tests.spark.jobs.test_snapshot import places
-from tests.spark.kafka.test_source import ask, produce
+from tests.spark.kafka.test_source import produce
 
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic
+from tests.acts import ask, commit, new_topic
 from tests.spark.jobs.test_context import running
-from tests.spark.kafka.test_source import ask
 from tests.spark.written_rows import rows_of
 from tests.times_and_transactions import STRAY, write_stray
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.acts import commit, make_topic, produce
+from tests.acts import commit, committed_offsets, make_topic, produce
 from tests.patience import until
-from tests.spark.kafka.test_source import ask
 from tests.spark.written_rows import rows_of
 
 from groupkeeper.cli.framework.values import NamedCheckpoint
@@ -129,8 +128,8 @@ def test_queries_by_the_packages_own_source(
             "both": read(spark, {**both, "startingOffsets": "earliest"}, "offset"), "united": united,
         }.items()}  # fmt: skip
         assert ended["both"] == 20 + 5 + 6
-        until(lambda: committed(own, "spark-both") == {("orders", 0): 20, ("orders", 1): 5})
-        until(lambda: committed(own, "spark-united") == {("orders", 0): 20, ("orders", 1): 5})
+        until(lambda: committed_offsets(own, "spark-both") == {("orders", 0): 20, ("orders", 1): 5})
+        until(lambda: committed_offsets(own, "spark-united") == {("orders", 0): 20, ("orders", 1): 5})
         listener.close()
         spark.streams.removeListener(listener)
         fill(own, {("orders", 0): 4, ("payments", 0): 1})
@@ -177,15 +176,6 @@ def run(frame: DataFrame, checkpoint: Path) -> int:
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     query.awaitTermination()
     return sum(rows)
-
-
-def committed(servers: str, group_id: str) -> dict[tuple[str, int], int]:
-    found = ask(servers, lambda admin: admin.list_consumer_group_offsets({group_id: None}))
-    return {
-        (place.topic, place.partition): each.offset
-        for place, each in found.done[group_id].done.items()
-        if each is not None
-    }
 
 
 def shown(capsys: pytest.CaptureFixture[str], servers: str, checkpoint: str) -> dict[tuple[str, int], tuple[int, int]]:

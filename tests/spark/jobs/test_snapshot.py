@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic
-from tests.spark.kafka.test_source import ask
+from tests.acts import ask, commit, new_topic
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main

@@ -5,8 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.acts import commit, make_topic, new_topic, produce
-from tests.spark.kafka.test_source import ask
+from tests.acts import ask, commit, make_topic, new_topic, produce
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 

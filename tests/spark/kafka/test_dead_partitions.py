@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic
+from tests.acts import ask, commit, new_topic
 from tests.apache_kafka import require as require_apache_kafka
-from tests.spark.kafka.test_source import PATIENCE_S, ask
+from tests.spark.kafka.test_source import PATIENCE_S
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.broker.apis import logs

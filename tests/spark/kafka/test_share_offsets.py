@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import AcknowledgeType, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from tests.acts import ask
 from tests.apache_kafka import require as require_apache_kafka
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.broker import authorizer as brokers
-from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.share_offsets import share_offsets
 from groupkeeper.pipeline.kafka.options import parse_options
@@ -88,14 +88,8 @@ def test_what_a_share_group_has_done_and_what_it_gave_back(servers: str) -> None
         "done_ahead": 2, "rejected": 1, "to_redeliver": 5, "redelivered": 0, "most_deliveries": 1,
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
-
-    async def ask() -> int | None:
-        async with Admin(servers) as admin:
-            offsets = (await admin.list_share_group_offsets({"queue": None})).done["queue"].done
-            (only,) = [each for each in offsets.values() if each is not None]
-            return only.lag
-
-    assert asyncio.run(ask()) == row["lag"]
+    offsets = ask(servers, lambda admin: admin.list_share_group_offsets({"queue": None})).done["queue"].done
+    assert [each.lag for each in offsets.values() if each is not None] == [row["lag"]]
 
 
 @pytest.mark.timeout(300)

@@ -1,9 +1,8 @@
 """The source `groupkeeper` inside Spark: what it reads, and what it says when it cannot."""
 
-import asyncio
 import json
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests import acts
-from tests.acts import commit, new_topic
+from tests.acts import ask, commit, new_topic
 from tests.spark.commits import commits_in
 
-from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.decode.history import group_records
 from groupkeeper.pipeline.errors import cause_of
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, DECODED, GROUP_RECORDS
@@ -61,14 +59,6 @@ def consume(servers: str, group_id: str, topic: str, count: int) -> None:
     assert len(found) == count
     consumer.commit(asynchronous=False)
     consumer.close()
-
-
-def ask(servers: str, question: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
-    async def run() -> T:
-        async with Admin(servers) as admin:
-            return await question(admin)
-
-    return asyncio.run(run())
 
 
 def read(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
@@ -183,10 +173,8 @@ def test_key_and_value_from_elsewhere_are_decoded_alike(spark: SparkSession, ser
     direct = decoded(spark, servers).where(f"NOT {is_marker}")
     assert found.schema == direct.schema
     place = ["log_partition", "log_offset"]
-    assert (
-        found.orderBy(*place).collect()
-        == direct.withColumn("producer_id", F.lit(None).cast("bigint")).orderBy(*place).collect()
-    )
+    seen = found.orderBy(*place).collect()
+    assert seen == direct.withColumn("producer_id", F.lit(None).cast("bigint")).orderBy(*place).collect()
     archived = decode_archive(spark, str(tmp_path / "archive"))
     assert archived.orderBy(*place).collect() == found.orderBy(*place).collect()
 

@@ -96,9 +96,8 @@ def _logged(events: Path) -> tuple[list[Task], list[int]]:
                 times.append(event["Completion Time"])
             case "SparkListenerTaskEnd" if event["Task End Reason"]["Reason"] == "Success":
                 told = event["Task Info"]
-                tasks.append(
-                    Task(jobs[event["Stage ID"]], told["Executor ID"], told["Launch Time"], told["Finish Time"])
-                )
+                job = jobs[event["Stage ID"]]
+                tasks.append(Task(job, told["Executor ID"], told["Launch Time"], told["Finish Time"]))
     return tasks, times
 
 

@@ -13,10 +13,10 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests import acts
-from tests.acts import commit, new_topic
+from tests.acts import ask, commit, new_topic
 from tests.patience import until
 from tests.spark.commits import commits_in
-from tests.spark.kafka.test_source import ask, consume, decoded, produce, records_of_groups
+from tests.spark.kafka.test_source import consume, decoded, produce, records_of_groups
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec
@@ -151,9 +151,8 @@ def test_a_scan_finds_what_list_offsets_finds(spark: SparkSession, servers: str)
     topic = new_topic(servers)
     begin_ms = 1_700_000_000_000
     times_ms = [begin_ms + 10 * number - (number * 7919) % 50 for number in range(1500)]  # out of order, in batches too
-    acts.produce(
-        servers, topic, "v" * 1500, (0, 1), times_ms=times_ms, client={"linger.ms": 5, "batch.num.messages": 20}
-    )
+    client = {"linger.ms": 5, "batch.num.messages": 20}
+    acts.produce(servers, topic, "v" * 1500, (0, 1), times_ms=times_ms, client=client)
     options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic}
     for offset_ms in (7331, 10**9):
         time_ms = begin_ms + offset_ms

@@ -6,9 +6,9 @@ from contextlib import closing
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic
+from tests.acts import ask, commit, new_topic
 from tests.differential.wire import Pool
-from tests.spark.kafka.test_source import PATIENCE_S, ask, consume, decoded, produce
+from tests.spark.kafka.test_source import PATIENCE_S, consume, decoded, produce
 from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.traces import events_of, listed
 

@@ -14,10 +14,10 @@ import pytest
 from confluent_kafka import Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
-from tests.acts import new_topic
+from tests.acts import ask, new_topic
 from tests.apache_kafka import require as require_apache_kafka
 from tests.patience import until
-from tests.spark.kafka.test_source import PATIENCE_S, ask
+from tests.spark.kafka.test_source import PATIENCE_S
 from tests.spark.streams_member import StreamsMember
 from tests.spark.transforms.test_fleet import Rows
 from tools.apache_kafka import ApacheKafka

@@ -77,13 +77,8 @@ class Refreshed:
         for table, whole in ((COMMITS, self._fleet.commits), (GROUP_RECORDS, self._fleet.group_records)):
             self._new[table.name] = between(whole, made_to, read_to)
         self._append_causes()
-        given = RefreshContext(
-            Clusters(parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"}), {}, {}),
-            {},
-            made_to,
-            read_to,
-            at_ms=BEGIN + 99_000 * DAY,
-        )
+        clusters = Clusters(parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"}), {}, {})
+        given = RefreshContext(clusters, {}, made_to, read_to, at_ms=BEGIN + 99_000 * DAY)
         opened: dict[str, pa.Table] = {}
         for step in MADE:
             made = rows_of(step.made(self, given))

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic, produce
+from tests.acts import ask, commit, new_topic, produce
 from tests.apache_kafka import require as require_apache_kafka
-from tests.spark.kafka.test_source import PATIENCE_S, ask
+from tests.spark.kafka.test_source import PATIENCE_S
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot

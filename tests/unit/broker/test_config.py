@@ -121,16 +121,13 @@ class TestListeners:
         given = config(listeners="A://h:0,PLAINTEXT://[::1]:5", listener_security_protocol_map="A:PLAINTEXT")
         bound = {one.name: one for one in listeners_of(given)}
         bound["A"] = bound["A"]._replace(port=77)
-        assert advertised_of(given, bound, Endpoint(1, "", 0)) == {
-            "A": Endpoint(1, "h", 77),
-            "PLAINTEXT": Endpoint(1, "::1", 5),
-        }
+        found = advertised_of(given, bound, Endpoint(1, "", 0))
+        assert found == {"A": Endpoint(1, "h", 77), "PLAINTEXT": Endpoint(1, "::1", 5)}
 
     def test_advertised_listeners_win(self) -> None:
         given = config(advertised_listeners="PLAINTEXT://outside:99")
-        assert advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, Endpoint(3, "", 0)) == {
-            "PLAINTEXT": Endpoint(3, "outside", 99)
-        }
+        bound = {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}
+        assert advertised_of(given, bound, Endpoint(3, "", 0)) == {"PLAINTEXT": Endpoint(3, "outside", 99)}
 
     def test_an_advertised_address_can_be_reached(self) -> None:
         given = config(advertised_listeners="PLAINTEXT://0.0.0.0:99")

@@ -103,10 +103,8 @@ class TestCompaction:
         header = next(header for _, header in iter_headers(log.read(0, 1000)))
         assert (header.base_offset, header.last_offset, header.record_count) == (0, 3, 2)
         assert header.compression == compression
-        assert [(r.offset, r.key, r.value, r.timestamp) for r in records(log)][:2] == [
-            (1, b"b", b"1", 1000),
-            (2, b"c", b"1", 1000),
-        ]
+        found = [(r.offset, r.key, r.value, r.timestamp) for r in records(log)][:2]
+        assert found == [(1, b"b", b"1", 1000), (2, b"c", b"1", 1000)]
         assert [r.offset for r in records(open_log(cleanup_policy="compact"))] == [1, 2, 4, 5]
 
     def test_tombstones_go_after_their_time(self, log: PartitionLog, files: OpenFiles) -> None:
@@ -164,9 +162,8 @@ class TestCompaction:
         self, log: PartitionLog, files: OpenFiles, open_log: OpenLog
     ) -> None:
         for sequence in range(3):
-            batch = write_batch(
-                [Record(b"a", b"%d" % sequence)], producer_id=7, producer_epoch=0, base_sequence=sequence
-            )
+            value = b"%d" % sequence
+            batch = write_batch([Record(b"a", value)], producer_id=7, producer_epoch=0, base_sequence=sequence)
             log.append(batch, 0)
         put(log, (b"a", b"other"))
         log.roll()

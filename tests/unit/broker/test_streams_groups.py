@@ -37,9 +37,8 @@ def new_broker(directory: Path, **more: str | int) -> Broker:
 
 def counting(replication_factor: int = 0, **configs: str) -> Topology:
     """Words, by way of a repartition topic, into a store."""
-    changelog = TopicInfo(
-        "c", 0, replication_factor, [KeyValue(name.replace("_", "."), configs[name]) for name in configs]
-    )
+    topic_configs = [KeyValue(name.replace("_", "."), configs[name]) for name in configs]
+    changelog = TopicInfo("c", 0, replication_factor, topic_configs)
     return Topology(
         0,
         [
@@ -76,10 +75,8 @@ async def test_internal_topics_are_created(peer: Peer) -> None:
     assert made["c"].configs == {"cleanup.policy": "compact"}
     second = await beat(peer, first.member_epoch)
     assert told(second) == []
-    assert [(one.subtopology_id, list(one.partitions)) for one in second.active_tasks or ()] == [
-        ("0", [0, 1]),
-        ("1", [0, 1]),
-    ]
+    found = [(one.subtopology_id, list(one.partitions)) for one in second.active_tasks or ()]
+    assert found == [("0", [0, 1]), ("1", [0, 1])]
     assert (await describe(peer, has_operations=True)).authorized_operations != -(2**31)
 
 

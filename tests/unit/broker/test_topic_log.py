@@ -52,10 +52,8 @@ def test_apaches_layout_on_disk(open_log: OpenLog, tmp_path: Path) -> None:
     log = open_log()
     assert not (tmp_path / "t-0").exists()  # nothing before the first append
     log.append(batch(), 0)
-    assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == [
-        "00000000000000000000.log",
-        "partition.metadata",
-    ]
+    found = sorted(path.name for path in (tmp_path / "t-0").iterdir())
+    assert found == ["00000000000000000000.log", "partition.metadata"]
     assert (tmp_path / "t-0/partition.metadata").read_text() == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
     assert topic_id_of(str(tmp_path / "t-0")) == bytes(range(16))
 
@@ -119,9 +117,8 @@ class TestProducers:
 
     def test_an_open_transaction_keeps_its_producer_only(self, open_log: OpenLog) -> None:
         log = open_log()
-        opened = write_batch(
-            [Record(None, b"")], producer_id=8, producer_epoch=0, base_sequence=0, is_transactional=True
-        )
+        records = [Record(None, b"")]
+        opened = write_batch(records, producer_id=8, producer_epoch=0, base_sequence=0, is_transactional=True)
         log.append(opened, 0)
         log.append(batch(sequence=0), 0)
         log.producers.expire(86_400_000)

@@ -143,10 +143,8 @@ def test_a_topic_of_a_deleted_ones_name_begins_at_its_own_start(
     topics.create("a", 1).partitions[0].append(BATCH, 0)
     again = open_topics()
     states = [again.partition(name, 0) for name in ("a", "other")]
-    assert [(one.log_start_offset, one.log_end_offset, one.recovery_point) for one in states if one is not None] == [
-        (0, 1, 0),
-        (2, 3, 3),
-    ]
+    found = [(one.log_start_offset, one.log_end_offset, one.recovery_point) for one in states if one is not None]
+    assert found == [(0, 1, 0), (2, 3, 3)]
 
 
 @pytest.mark.parametrize("name", [START_OFFSETS, RECOVERY_POINTS])

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from tests.unit.protocol.frames import decode_request
 
@@ -272,6 +272,21 @@ def in_turn(*answers: RootMessage | type[BaseException] | Handler) -> Handler:
         if isinstance(answer, RootMessage):
             return answer
         return answer(message, version)
+
+    return handle
+
+
+def describing(
+    answer: type[RootMessage], missing: Callable[[str, int], Any], *groups: Any, asked: str = "group_ids"
+) -> Handler:
+    """Answers a description of groups with these, and with what `missing` makes of the id and the version for others;
+    `asked` is the request's field with the ids.
+    """
+    by_id = {group.group_id: group for group in groups}
+
+    def handle(message: RootMessage, version: int) -> RootMessage:
+        found = [by_id.get(key) or missing(key, version) for key in getattr(message, asked)]
+        return answer(groups=found)  # type: ignore[call-arg]
 
     return handle
 

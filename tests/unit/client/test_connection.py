@@ -195,9 +195,8 @@ async def test_api_versions_falls_back(highest: int, style: str, asked: list[int
     ],
 )
 async def test_what_is_no_plain_kafka_is_named(handler: Handler, kind: type[ClientError], says: str) -> None:
-    async with peered(
-        ScriptedBroker(handlers={"ApiVersions": handler}), socket_connection_setup_timeout_ms=200
-    ) as peer:
+    broker = ScriptedBroker(handlers={"ApiVersions": handler})
+    async with peered(broker, socket_connection_setup_timeout_ms=200) as peer:
         with pytest.raises(kind) as caught:
             await ask_listing(peer)
         assert says in str(caught.value)

@@ -94,9 +94,8 @@ async def test_a_log_whose_last_records_were_removed_has_no_record_there() -> No
 
 
 async def test_the_time_is_the_brokers_where_the_topic_says_so() -> None:
-    batch = write_batch(
-        list(records_from(log_of([batch_of(0, [1, 2])]), 0)), base_offset=0, log_append_time_ms=90, compression="lz4"
-    )
+    records = list(records_from(log_of([batch_of(0, [1, 2])]), 0))
+    batch = write_batch(records, base_offset=0, log_append_time_ms=90, compression="lz4")
     async with leader_of(FetchedLogs(by_place([log_of([batch])])), 1) as (_, admin):
         found = (await admin.first_records([Position(TOPIC, 0, 1)])).all()
     assert list(found.values()) == [FirstRecord(1, 90, is_append_time=True)]

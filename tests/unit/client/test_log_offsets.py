@@ -124,10 +124,8 @@ async def test_one_bad_partition_does_not_break_the_rest(monkeypatch: pytest.Mon
 
 async def test_topics_that_may_not_be_seen() -> None:
     def metadata(message: m.MetadataRequest, version: int) -> RootMessage:
-        return m.MetadataResponse(
-            brokers=[m.MetadataResponseBroker(1, broker.host, broker.port)],
-            topics=[m.MetadataResponseTopic(29, topic.name) for topic in message.topics or ()],
-        )
+        topics = [m.MetadataResponseTopic(29, topic.name) for topic in message.topics or ()]
+        return m.MetadataResponse(brokers=[m.MetadataResponseBroker(1, broker.host, broker.port)], topics=topics)
 
     async with ScriptedBroker(1) as broker:
         broker.handlers["Metadata"] = metadata

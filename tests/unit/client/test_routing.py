@@ -25,9 +25,8 @@ def deletion(**code_by_group: int) -> Handler:
     """Answers DeleteGroups: 0 for every group, or the code given for it."""
 
     def handle(message: m.DeleteGroupsRequest, version: int) -> RootMessage:
-        return m.DeleteGroupsResponse(
-            results=[m.DeletableGroupResult(group, code_by_group.get(group, 0)) for group in message.groups_names]
-        )
+        results = [m.DeletableGroupResult(group, code_by_group.get(group, 0)) for group in message.groups_names]
+        return m.DeleteGroupsResponse(results=results)
 
     return handle
 
@@ -133,9 +132,8 @@ async def test_a_hanging_coordinator_takes_no_place_from_others() -> None:
 
 
 async def test_a_group_left_out_of_the_answer() -> None:
-    async with scripted(
-        {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("a", 0)]))}
-    ) as (_, admin):
+    results = [m.DeletableGroupResult("a", 0)]
+    async with scripted({"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=results))}) as (_, admin):
         batch = await admin.delete_consumer_groups(["a", "b"])
     assert batch.done == {"a": None}
     assert isinstance(batch.failed["b"], MissingResult)

@@ -51,11 +51,8 @@ class Cluster:
         """The response of the request's API."""
         self.records.clear()
         self._last_call_id += 1
-        self.shell.call(
-            GroupCall(
-                self._last_call_id, request, version, "client", "/host", f"fresh-{self._last_call_id}", regex_trouble
-            )
-        )
+        fresh_id = f"fresh-{self._last_call_id}"
+        self.shell.call(GroupCall(self._last_call_id, request, version, "client", "/host", fresh_id, regex_trouble))
         # Timers of no time at all, as the first rebalance of a classic group may have.
         self.shell.advance_to(self.shell.now_ms)
         answer = self.answers[self._last_call_id]

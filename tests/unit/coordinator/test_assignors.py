@@ -26,11 +26,8 @@ def _pairs(target: TargetAssignment) -> set[tuple[bytes, int]]:
 def _group(subscriptions: Mapping[str, set[int]], counts: Mapping[int, int]) -> GroupSpec:
     members = {name: MemberSpec(frozenset(map(_topic, topics))) for name, topics in subscriptions.items()}
     subscribed = set().union(*subscriptions.values())
-    return GroupSpec(
-        members,
-        {_topic(index): count for index, count in counts.items() if index in subscribed},
-        len({frozenset(topics) for topics in subscriptions.values()}) == 1,
-    )
+    partition_counts = {_topic(index): count for index, count in counts.items() if index in subscribed}
+    return GroupSpec(members, partition_counts, len({frozenset(topics) for topics in subscriptions.values()}) == 1)
 
 
 @st.composite

@@ -103,9 +103,8 @@ def test_describe_shows_epochs_and_assignments() -> None:
 def test_what_old_versions_kept_of_the_topics_is_removed() -> None:
     # GR-11
     cluster = Cluster({"t": 1})
-    cluster.shell.coordinator.replay(
-        Entry(m.ConsumerGroupPartitionMetadataKey(GROUP), m.ConsumerGroupPartitionMetadataValue())
-    )
+    value = m.ConsumerGroupPartitionMetadataValue()
+    cluster.shell.coordinator.replay(Entry(m.ConsumerGroupPartitionMetadataKey(GROUP), value))
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
     a.join("t")
     assert cluster.written().count("-PartitionMetadata") == 1

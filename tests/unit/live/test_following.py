@@ -69,11 +69,8 @@ def test_a_partition_stands_still_however_the_others_get_on() -> None:
 
 
 def test_a_group_is_old_until_a_commit_of_it_is_seen() -> None:
-    still, moved, unread = (
-        found(described(), row("t", 0, 10)),
-        found(described(), row("t", 0, 30)),
-        GroupsLag({}, {}, {}),
-    )
+    group = described()
+    still, moved, unread = (found(group, row("t", 0, 10)), found(described(), row("t", 0, 30)), GroupsLag({}, {}, {}))
     dead, alive = KnownGroup(10, 7), KnownGroup(10, 7, has_moved=True)
     assert after(still, still).is_old("g")
     assert not after(still, moved).is_old("g")
@@ -87,10 +84,8 @@ def test_what_changed_is_told() -> None:
     following = Following()
     following.follow(found(described("g", member("a", FIRST))), ["g"], 1000)
     told = following.follow(found(described("g", member("b", FIRST))), ["g"], 2000)
-    assert [(change.what, change.member and change.member.client_id) for change in told] == [
-        (What.LEFT, "a"),
-        (What.JOINED, "b"),
-    ]
+    seen = [(change.what, change.member and change.member.client_id) for change in told]
+    assert seen == [(What.LEFT, "a"), (What.JOINED, "b")]
 
 
 def test_commits_stand_still_since_the_look_that_found_them() -> None:

@@ -130,9 +130,8 @@ def test_a_sweep_commits_once_more_what_is_in_the_log() -> None:
     assert fit_of(kept, NOW, LOGS) == PlanFit((), (("g", P),), ())
     sweep = kept._replace(kind=Kind.SWEEP)
     assert fit_of(sweep, NOW, LOGS) == PlanFit(sweep.groups, (), ())
-    assert said(fit_of(sweep, NOW, logs_of({P: (6, 10)}))) == [
-        "orders-0: the log begins at 6 now, after the planned offset 5"
-    ]
+    fit = fit_of(sweep, NOW, logs_of({P: (6, 10)}))
+    assert said(fit) == ["orders-0: the log begins at 6 now, after the planned offset 5"]
 
 
 def test_a_share_group_is_reset_to_where_it_begins_as_records_ahead_of_it_are_done() -> None:

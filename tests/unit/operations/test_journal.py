@@ -64,10 +64,8 @@ def test_a_writer_killed_within_a_line_spoils_only_that_line(journal: Journal, k
     journal.begin(other, [("h", PAIRS)])
     journal.end("later", 5, 1, ApplyResult.APPLIED)
     summaries, broken = journal.summaries()
-    assert [(one.head.id, one.result) for one in summaries] == [
-        (HEAD.id, ApplyResult.UNFINISHED),
-        ("later", ApplyResult.APPLIED),
-    ]
+    found = [(one.head.id, one.result) for one in summaries]
+    assert found == [(HEAD.id, ApplyResult.UNFINISHED), ("later", ApplyResult.APPLIED)]
     assert broken == (0 if kept == -1 else 1)
 
 
@@ -259,10 +257,8 @@ def test_how_outcomes_are_judged() -> None:
     assert judged(Batch({"g": done, "h": refused}))[0] is ApplyResult.PARTLY
     result, lost = judged(Batch({"g": refused}, {"h": failure}))
     assert result is ApplyResult.REFUSED
-    assert [(one.group_id, one.topic, one.error) for one in lost] == [
-        ("h", None, "UNKNOWN_MEMBER_ID"),
-        ("g", "orders", "UNKNOWN_MEMBER_ID"),
-    ]
+    found = [(one.group_id, one.topic, one.error) for one in lost]
+    assert found == [("h", None, "UNKNOWN_MEMBER_ID"), ("g", "orders", "UNKNOWN_MEMBER_ID")]
 
 
 @pytest.mark.parametrize(

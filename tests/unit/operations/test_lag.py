@@ -87,9 +87,8 @@ def test_groups_are_asked_for_in_parts() -> None:
 
 
 def described(message: m.ConsumerGroupDescribeRequest, _: int) -> m.ConsumerGroupDescribeResponse:
-    return m.ConsumerGroupDescribeResponse(
-        groups=[DescribedGroup(0, None, each, "Empty") for each in message.group_ids]
-    )
+    groups = [DescribedGroup(0, None, each, "Empty") for each in message.group_ids]
+    return m.ConsumerGroupDescribeResponse(groups=groups)
 
 
 def committed(offset_by_topic: dict[str, list[int]]) -> Handler:
@@ -105,9 +104,8 @@ def committed(offset_by_topic: dict[str, list[int]]) -> Handler:
             )
             for topic, offsets in offset_by_topic.items()
         ]
-        return m.OffsetFetchResponse(
-            groups=[m.OffsetFetchResponseGroup(each.group_id, topics) for each in message.groups]
-        )
+        groups = [m.OffsetFetchResponseGroup(each.group_id, topics) for each in message.groups]
+        return m.OffsetFetchResponse(groups=groups)
 
     return handle
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.unit.client.admin.test_share_groups import describing
-from tests.unit.client.scripted_broker import scripted
+from tests.unit.client.admin.test_share_groups import not_found
+from tests.unit.client.scripted_broker import describing, scripted
 
 from groupkeeper.client.admin.types import (
     Failure,
@@ -16,7 +16,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.operations.groups import among
 from groupkeeper.operations.lag import LagStatus, PartitionLag, of_share_group
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup
+from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -31,6 +31,8 @@ FAILED: Mapping[str, Failure] = {
 
 async def test_share_groups_are_found_among_unknown_ones() -> None:
     handler = describing(
+        ShareGroupDescribeResponse,
+        not_found,
         DescribedGroup(0, None, "share", "Empty", 1, 1),
         DescribedGroup(0, None, "dead", "Dead"),
         DescribedGroup(29, "the topics are hidden", "hidden"),

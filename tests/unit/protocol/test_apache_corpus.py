@@ -61,12 +61,8 @@ def test_errors() -> None:  # GW-07
     assert set(theirs) == set(errors.BY_CODE)
     for code, (name, retriable, java_class, text) in theirs.items():
         mine = errors.BY_CODE[code]
-        assert [mine.name, str(mine.retriable).lower(), mine.java_class, mine.text] == [
-            name,
-            retriable,
-            java_class,
-            text,
-        ]
+        found = [mine.name, str(mine.retriable).lower(), mine.java_class, mine.text]
+        assert found == [name, retriable, java_class, text]
 
 
 def test_records_of_the_offsets_topic() -> None:  # GR-01, GR-02

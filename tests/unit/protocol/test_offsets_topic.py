@@ -33,9 +33,8 @@ def test_written_versions() -> None:  # GR-01
     assert value[:2] == b"\x00\x01"
     assert decode_record(key, value) == Entry(KEY, m.OffsetCommitValue(42, -1, "note", 1000, 2000))
 
-    group = m.GroupMetadataValue(
-        "consumer", 7, "range", "m", 5, [m.MemberMetadata("m", None, "c", "/h", 1, 2, b"s", b"a")]
-    )
+    members = [m.MemberMetadata("m", None, "c", "/h", 1, 2, b"s", b"a")]
+    group = m.GroupMetadataValue("consumer", 7, "range", "m", 5, members)
     _, value = encode_record(Entry(m.GroupMetadataKey("g"), group))
     assert value is not None
     assert value[:2] == b"\x00\x03"
@@ -81,9 +80,8 @@ def test_a_commit_that_no_record_can_hold_is_refused(key: m.OffsetCommitKey, val
 
 @pytest.mark.parametrize("cut", range(1, 40))
 def test_a_commit_that_ends_too_early_is_malformed(cut: int) -> None:
-    key, value = encode_record(
-        Entry(m.OffsetCommitKey("group", "topic", 3), m.OffsetCommitValue(1, 2, "note", 3, -1, TOPIC_ID))
-    )
+    record = Entry(m.OffsetCommitKey("group", "topic", 3), m.OffsetCommitValue(1, 2, "note", 3, -1, TOPIC_ID))
+    key, value = encode_record(record)
     assert value is not None
     with pytest.raises(MalformedMessage):
         decode_record(key, value[:-cut])

@@ -128,9 +128,8 @@ def test_a_batch_has_records() -> None:
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_markers(is_commit: bool) -> None:  # GR-07
     marker = EndTransaction(is_commit, 6)
-    batch = write_batch(
-        [end_transaction_record(marker, 5)], producer_id=1, producer_epoch=0, is_transactional=True, is_control=True
-    )
+    records = [end_transaction_record(marker, 5)]
+    batch = write_batch(records, producer_id=1, producer_epoch=0, is_transactional=True, is_control=True)
     header = read_header(batch)
     assert header.is_control
     assert header.is_transactional

@@ -79,9 +79,8 @@ def test_a_newer_field_of_structs_that_are_read_by_column() -> None:
             "g", [namespace["OffsetFetchResponseTopics"](partitions=[partition])]
         )
         value = namespace[newer.name](groups=[group])
-        assert list(decode(namespace[newer.name], encode(value, version), version).groups[0].topics[0].partitions) == [
-            partition
-        ]
+        buf = encode(value, version)
+        assert list(decode(namespace[newer.name], buf, version).groups[0].topics[0].partitions) == [partition]
 
 
 def tag_every_struct(value: MessageValue) -> None:

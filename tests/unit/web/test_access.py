@@ -161,9 +161,8 @@ def test_a_file_of_tokens_that_makes_no_sense(tmp_path: Path, text: str, said: s
 
 
 def test_a_session_ends_with_the_token_that_it_began_with() -> None:
-    access = Access(
-        Roles(None, changes=False), PageTokens({"0123456789-old": "alice", "0123456789-bob": "bob"}), is_open=False
-    )
+    tokens = PageTokens({"0123456789-old": "alice", "0123456789-bob": "bob"})
+    access = Access(Roles(None, changes=False), tokens, is_open=False)
     old, bob = access.log_in("0123456789-old"), access.log_in("0123456789-bob")
     access.take_tokens(PageTokens({"0123456789-new": "alice", "0123456789-bob": "bob"}))
 

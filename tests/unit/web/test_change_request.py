@@ -46,9 +46,8 @@ def test_the_command_names_the_group_and_no_pattern() -> None:
 
 
 def test_a_whole_topic_makes_its_partitions_needless() -> None:
-    asked = change_request_of(
-        {**RESET, "to": ["latest"], "scope": ["some"], "topic": ["a"], "more": ["a:1 b:2"]}, "prod", "g", {}
-    )
+    form = {**RESET, "to": ["latest"], "scope": ["some"], "topic": ["a"], "more": ["a:1 b:2"]}
+    asked = change_request_of(form, "prod", "g", {})
     assert (asked.topics.names, [tuple(place) for place in asked.topics.partitions]) == (["a"], [("b", 2)])
 
 

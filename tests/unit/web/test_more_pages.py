@@ -147,9 +147,8 @@ def test_the_plans_that_are_held() -> None:
 
 def streams_group() -> GroupView:
     has = StreamsTasks((StreamsTask("0", 1), StreamsTask("0", 0)), (StreamsTask(EVIL, 2),))
-    parts = StreamsSubtopology(
-        "0", ("orders", EVIL), (EVIL,), (StreamsTopic("store-changelog"),), (StreamsTopic("again"),)
-    )
+    state_changelog_topics = (StreamsTopic("store-changelog"),)
+    parts = StreamsSubtopology("0", ("orders", EVIL), (EVIL,), state_changelog_topics, (StreamsTopic("again"),))
     warming = StreamsTasks(warmup=(StreamsTask("0", 5),))
     group = StreamsGroupDescription(
         "app", GroupState.STABLE,

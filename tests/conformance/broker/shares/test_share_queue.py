@@ -3,7 +3,6 @@
 QUEUE_RECORDS says how many records (default 20,000), QUEUE_SEED where the random moments begin.
 """
 
-import asyncio
 import os
 import random
 import subprocess
@@ -16,11 +15,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.acts import ask
 from tests.conformance.brokers import RunningBroker, kinds_under_test, new_broker
 from tests.conformance.conftest import make_topic
 from tools.apache_kafka import cache_folder
-
-from groupkeeper.client.admin import Admin
 
 RECORDS = int(os.environ.get("QUEUE_RECORDS", "20000"))
 SEED = int(os.environ.get("QUEUE_SEED", "1"))
@@ -178,10 +176,5 @@ def check(crew: Crew, places: dict[Place, str], left: set[Place]) -> None:
 
 def lag(servers: str, name: str) -> int:
     """Records that the group is not done with, as the broker says."""
-
-    async def ask() -> int:
-        async with Admin(servers) as admin:
-            [offsets] = (await admin.list_share_group_offsets({name: None})).all().values()
-            return sum(RECORDS if found is None else found.lag or 0 for found in offsets.all().values())
-
-    return asyncio.run(ask())
+    [offsets] = ask(servers, lambda admin: admin.list_share_group_offsets({name: None})).all().values()
+    return sum(RECORDS if found is None else found.lag or 0 for found in offsets.all().values())

@@ -58,9 +58,8 @@ class Side:
             assert isinstance(found, m.FindCoordinatorResponse)
             metadata = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(name=one) for one in TOPICS]), 12)
             assert isinstance(metadata, m.MetadataResponse)
-            fetched = self.pool.ask(
-                m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(str(n)) for n in range(40)]), 8
-            )
+            groups = [m.OffsetFetchRequestGroup(str(n)) for n in range(40)]
+            fetched = self.pool.ask(m.OffsetFetchRequest(groups=groups), 8)
             assert isinstance(fetched, m.OffsetFetchResponse)
             are_loaded = all(one.error_code == 0 for one in fetched.groups)
             is_ready = all(one.error_code == 0 and len(one.partitions) == PARTITIONS for one in metadata.topics)

@@ -27,11 +27,8 @@ def _find_coordinator() -> Iterator[Edge]:
     yield "find nothing", m.FindCoordinatorRequest(coordinator_keys=[]), 6
     for key in ("g", "g:t", "g:not-an-id:0", "g:AAAAAAAAAAAAAAAAAAAAAQ:x", ":AAAAAAAAAAAAAAAAAAAAAQ:0"):
         yield f"find share {key}", m.FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6
-    yield (
-        "find share too early",
-        m.FindCoordinatorRequest(key_type=2, coordinator_keys=["g:AAAAAAAAAAAAAAAAAAAAAQ:0"]),
-        5,
-    )
+    coordinator_keys = ["g:AAAAAAAAAAAAAAAAAAAAAQ:0"]
+    yield ("find share too early", m.FindCoordinatorRequest(key_type=2, coordinator_keys=coordinator_keys), 5)
     yield "find share by old request", m.FindCoordinatorRequest("g:AAAAAAAAAAAAAAAAAAAAAQ:0", 2), 3
 
 
@@ -64,11 +61,8 @@ def _offsets() -> Iterator[Edge]:
         twice = [m.OffsetFetchRequestTopic("ta", [0, 0, -1, 9]), m.OffsetFetchRequestTopic("ta", [0])]
         yield f"fetch twice v{version}", m.OffsetFetchRequest(GROUP, twice), version
     for version in range(8, 11):
-        yield (
-            f"fetch v{version}",
-            m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(GROUP, topics=None)] * 2),
-            version,
-        )
+        groups = [m.OffsetFetchRequestGroup(GROUP, topics=None)] * 2
+        yield (f"fetch v{version}", m.OffsetFetchRequest(groups=groups), version)
         yield f"fetch no group v{version}", m.OffsetFetchRequest(groups=[]), version
         no_id = [m.OffsetFetchRequestTopics("" if version > 9 else "ta", bytes(16), [0])]
         yield (
@@ -123,10 +117,8 @@ def _membership() -> Iterator[Edge]:
         yield f"heartbeat nobody's v{version}", m.HeartbeatRequest("nobody", 1, "m"), version
     for version in range(6):
         for group in ("", "nobody"):
-            old, new = (
-                m.LeaveGroupRequest(group, "m"),
-                m.LeaveGroupRequest(group, members=[m.MemberIdentity("m"), m.MemberIdentity("")]),
-            )
+            members = [m.MemberIdentity("m"), m.MemberIdentity("")]
+            old, new = (m.LeaveGroupRequest(group, "m"), m.LeaveGroupRequest(group, members=members))
             yield f"leave {group} v{version}", old if version < 3 else new, version
     yield "leave without anybody", m.LeaveGroupRequest("nobody", members=[]), 5
     yield "leave no group without anybody", m.LeaveGroupRequest("", members=[]), 5

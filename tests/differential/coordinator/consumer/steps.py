@@ -195,9 +195,8 @@ class Program:
         who, epoch = self._who(), self._random.choice((-1, -1, -2))
 
         def build(side: Side) -> RootMessage:
-            return m.ConsumerGroupHeartbeatRequest(
-                side.group_id, side.belief(who).member_id, epoch, self._instances.get(who)
-            )
+            instance_id = self._instances.get(who)
+            return m.ConsumerGroupHeartbeatRequest(side.group_id, side.belief(who).member_id, epoch, instance_id)
 
         return Step(f"leave {who} {epoch}", who, 1, build)
 
@@ -257,19 +256,11 @@ class Program:
             belief = side.belief(who)
             # In an order that doesn't come from topic ids.
             owned = sorted((side.name_by_id[one].rstrip("'"), some) for one, some in belief.owned) if keeps else []
-            said = encode_subscription(
-                ConsumerProtocolSubscription(topics=names, owned_partitions=[TopicPartition(*one) for one in owned]), 1
-            )
+            owned_partitions = [TopicPartition(*one) for one in owned]
+            said = encode_subscription(ConsumerProtocolSubscription(topics=names, owned_partitions=owned_partitions), 1)
             member_id = "" if belief.member_id == who else belief.member_id
-            return m.JoinGroupRequest(
-                side.group_id,
-                session_ms,
-                60_000,
-                member_id,
-                f"i{who}",
-                "consumer",
-                [m.JoinGroupRequestProtocol(protocol, said)],
-            )
+            protocols = [m.JoinGroupRequestProtocol(protocol, said)]
+            return m.JoinGroupRequest(side.group_id, session_ms, 60_000, member_id, f"i{who}", "consumer", protocols)
 
         return Step(f"classic join {who} {names} {protocol}", who, 9, build)
 
@@ -362,9 +353,8 @@ class Program:
 
     def _describe(self) -> Step:
         version = self._random.choice((0, 1, 1))
-        return Step(
-            f"describe v{version}", "", version, lambda side: m.ConsumerGroupDescribeRequest([side.group_id, ""])
-        )
+        text = f"describe v{version}"
+        return Step(text, "", version, lambda side: m.ConsumerGroupDescribeRequest([side.group_id, ""]))
 
     def _describe_classic(self) -> Step:
         version = self._random.choice((5, 6))

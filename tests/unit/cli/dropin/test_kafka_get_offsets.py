@@ -36,12 +36,8 @@ def test_topic_partitions(pattern: str, places: list[str]) -> None:
 
 
 def test_topics_and_partitions() -> None:
-    assert chosen("--topic", " 'orders , payments' ", "--partitions", "0,3") == [
-        "orders-0",
-        "orders-3",
-        "payments-0",
-        "payments-3",
-    ]
+    found = chosen("--topic", " 'orders , payments' ", "--partitions", "0,3")
+    assert found == ["orders-0", "orders-3", "payments-0", "payments-3"]
     assert chosen("--topic", "ord") == []
     assert chosen("--partitions", "") == [f"{topic}-{partition}" for topic, partition in PLACES]
 

@@ -72,9 +72,8 @@ def test_a_context_names_a_journal(run: Run, tmp_path: Path, monkeypatch: pytest
     assert named() == team  # of the context in use
     assert named(context="two") == named(context=["tw*"]) == f"{tmp_path}/two.jsonl"
     assert named(bootstrap_server="one:1").endswith("journal.jsonl")
-    with pytest.raises(
-        UsageMistake, match=rf"different journals \(one: {team}, two: .*: say which one with GROUPKEEPER"
-    ):
+    match = rf"different journals \(one: {team}, two: .*: say which one with GROUPKEEPER"
+    with pytest.raises(UsageMistake, match=match):
         named(context=["*"])
     monkeypatch.setenv(context_files.VARIABLE, "two")
     assert named() == f"{tmp_path}/two.jsonl"

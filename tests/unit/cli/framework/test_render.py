@@ -32,9 +32,8 @@ PAGES = (
 
 
 def test_tables_are_aligned() -> None:
-    assert written(TableWriter(SHAPE), *PAGES) == (
-        "GROUP   LAG  PARTS\na         5  t:0,1;u:2\nlonger    -  -\n東京    12345  -\n"
-    )
+    writer = TableWriter(SHAPE)
+    assert written(writer, *PAGES) == ("GROUP   LAG  PARTS\na         5  t:0,1;u:2\nlonger    -  -\n東京    12345  -\n")
 
 
 def test_hidden_columns_can_be_shown() -> None:

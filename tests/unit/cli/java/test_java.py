@@ -63,9 +63,8 @@ def test_topics_are_described_in_hash_order() -> None:
 
 
 def test_texts_of_errors() -> None:
-    assert java.described(NonEmptyGroup()).startswith(
-        "org.apache.kafka.common.errors.GroupNotEmptyException: The group"
-    )
+    error = NonEmptyGroup()
+    assert java.described(error).startswith("org.apache.kafka.common.errors.GroupNotEmptyException: The group")
     assert java.wrapped(GroupIdNotFound("Group g not found.")) == (
         "java.util.concurrent.ExecutionException: "
         "org.apache.kafka.common.errors.GroupIdNotFoundException: Group g not found."

@@ -36,7 +36,6 @@ def test_what_the_user_says_of_huge_pages_stays() -> None:
 
 def _asked(given: dict[str, str]) -> list[str]:
     clean = {name: value for name, value in os.environ.items() if name != "MIMALLOC_ALLOW_THP"}
-    asked = subprocess.run(
-        [sys.executable, "-c", _ASK], env={**clean, **given}, capture_output=True, text=True, check=True
-    )
+    env = {**clean, **given}
+    asked = subprocess.run([sys.executable, "-c", _ASK], env=env, capture_output=True, text=True, check=True)
     return asked.stdout.split()

@@ -1,7 +1,7 @@
 """describe_consumer_groups with its fallback, and describe_classic_groups."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, in_turn, newest, scripted
+from tests.unit.client.scripted_broker import Handler, describing, in_turn, newest, scripted
 
 from groupkeeper.client.admin.types import GroupState, GroupType, MemberDescription, TopicPartition
 from groupkeeper.client.errors import IllegalArgument
@@ -19,32 +19,21 @@ ASSIGNMENT = b"\x00\x01" + encode(m.ConsumerProtocolAssignment([AssignedTopic("t
 
 def described(*groups: modern.DescribedGroup) -> Handler:
     """Answers ConsumerGroupDescribe: GROUP_ID_NOT_FOUND for groups not given."""
-    by_id = {group.group_id: group for group in groups}
 
-    def handle(message: m.ConsumerGroupDescribeRequest, version: int) -> RootMessage:
-        return modern.ConsumerGroupDescribeResponse(
-            groups=[
-                by_id.get(key) or modern.DescribedGroup(69, f"Group {key} is not a consumer group.", key)
-                for key in message.group_ids
-            ]
-        )
+    def missing(key: str, version: int) -> modern.DescribedGroup:
+        return modern.DescribedGroup(69, f"Group {key} is not a consumer group.", key)
 
-    return handle
+    return describing(modern.ConsumerGroupDescribeResponse, missing, *groups)
 
 
 def described_classic(*groups: classic.DescribedGroup) -> Handler:
     """Answers DescribeGroups: what is missing is not found from version 6 on, and Dead before."""
-    by_id = {group.group_id: group for group in groups}
 
-    def handle(message: m.DescribeGroupsRequest, version: int) -> RootMessage:
-        def missing(key: str) -> classic.DescribedGroup:
-            if version >= 6:
-                return classic.DescribedGroup(69, f"Group {key} not found.", key, "Dead")
-            return classic.DescribedGroup(0, None, key, "Dead")
+    def missing(key: str, version: int) -> classic.DescribedGroup:
+        is_told = version >= 6
+        return classic.DescribedGroup(69 * is_told, f"Group {key} not found." if is_told else None, key, "Dead")
 
-        return classic.DescribeGroupsResponse(groups=[by_id.get(key) or missing(key) for key in message.groups])
-
-    return handle
+    return describing(classic.DescribeGroupsResponse, missing, *groups, asked="groups")
 
 
 def classic_group(group_id: str, protocol_type: str, *members: classic.DescribedGroupMember) -> classic.DescribedGroup:
@@ -56,18 +45,13 @@ def consumer_group(group_id: str, *members: modern.Member) -> modern.DescribedGr
 
 
 def member(member_id: str, member_type: int) -> modern.Member:
+    def assigned(**partitions: list[int]) -> modern.Assignment:
+        return modern.Assignment([modern.TopicPartitions(bytes(16), topic, each) for topic, each in partitions.items()])
+
+    instance_id, regex = ("static", "t.*") if member_id == "m1" else (None, None)
+    now, target = assigned(t=[0, 1]), assigned(t=[1], u=[0])
     return modern.Member(
-        member_id,
-        "static" if member_id == "m1" else None,
-        "rack",
-        5,
-        "client",
-        "/127.0.0.1",
-        ["t"],
-        "t.*" if member_id == "m1" else None,
-        modern.Assignment([modern.TopicPartitions(bytes(16), "t", [0, 1])]),
-        modern.Assignment([modern.TopicPartitions(bytes(16), "t", [1]), modern.TopicPartitions(bytes(16), "u", [0])]),
-        member_type,
+        member_id, instance_id, "rack", 5, "client", "/127.0.0.1", ["t"], regex, now, target, member_type
     )
 
 
@@ -159,10 +143,9 @@ def listed(*groups: m.ListedGroup) -> Handler:
 
 
 async def test_groups_listed_as_classic_are_described_so_at_once() -> None:
+    groups = m.ListedGroup("c", "consumer", "Stable", "classic"), m.ListedGroup("g", "consumer", "", "consumer")
     handlers = {
-        "ListGroups": listed(
-            m.ListedGroup("c", "consumer", "Stable", "classic"), m.ListedGroup("g", "consumer", "", "consumer")
-        ),
+        "ListGroups": listed(*groups),
         "ConsumerGroupDescribe": described(consumer_group("g")),
         "DescribeGroups": described_classic(CLASSIC),
     }
@@ -176,10 +159,9 @@ async def test_groups_listed_as_classic_are_described_so_at_once() -> None:
 
 @pytest.mark.parametrize("versions", [(0, 6), (0, 5)])
 async def test_a_group_that_has_changed_its_type_since_it_was_listed(versions: tuple[int, int]) -> None:
+    groups = m.ListedGroup("g", "consumer", "Stable", "Classic"), m.ListedGroup("gone", "", "Empty", "Classic")
     handlers = {
-        "ListGroups": listed(
-            m.ListedGroup("g", "consumer", "Stable", "Classic"), m.ListedGroup("gone", "", "Empty", "Classic")
-        ),
+        "ListGroups": listed(*groups),
         "ConsumerGroupDescribe": described(consumer_group("g")),
         "DescribeGroups": described_classic(),
     }
@@ -212,10 +194,8 @@ async def test_the_first_message_is_the_one_told() -> None:
 async def test_groups_of_other_protocol_types() -> None:
     # K1099-39, GD-23
     workers = classic_group("w", "connect", classic.DescribedGroupMember("m", None, "c", "/h", b"\x00\x01", ASSIGNMENT))
-    handlers = {
-        "ConsumerGroupDescribe": described(),
-        "DescribeGroups": described_classic(workers, classic_group("simple", "")),
-    }
+    classic_groups = described_classic(workers, classic_group("simple", ""))
+    handlers = {"ConsumerGroupDescribe": described(), "DescribeGroups": classic_groups}
     async with scripted(handlers) as (_, admin):
         batch = await admin.describe_consumer_groups(["w", "simple"])
         groups = (await admin.describe_classic_groups(["w", "simple"])).all()
@@ -229,32 +209,21 @@ async def test_groups_of_other_protocol_types() -> None:
 
 async def test_refusals_carry_the_servers_message() -> None:
     # K1099-95, K1099-96
-    refused = [
-        modern.DescribedGroup(30, "not for you", "secret"),
-        modern.DescribedGroup(
-            29, "The group has described topic(s) that the client is not authorized to describe.", "t"
-        ),
-    ]
+    text = "The group has described topic(s) that the client is not authorized to describe."
+    refused = [modern.DescribedGroup(30, "not for you", "secret"), modern.DescribedGroup(29, text, "t")]
     async with scripted({"ConsumerGroupDescribe": described(consumer_group("g"), *refused)}) as (_, admin):
         batch = await admin.describe_consumer_groups(["g", "secret", "t"])
     assert list(batch.done) == ["g"]
-    assert batch.failed == {
-        "secret": errors.GroupAuthorizationFailed("not for you"),
-        "t": errors.TopicAuthorizationFailed(
-            "The group has described topic(s) that the client is not authorized to describe."
-        ),
-    }
+    told = {"secret": errors.GroupAuthorizationFailed("not for you"), "t": errors.TopicAuthorizationFailed(text)}
+    assert batch.failed == told
 
 
 @pytest.mark.parametrize(("highest", "is_sent"), [(2, False), (3, True)])
 async def test_authorized_operations(highest: int, is_sent: bool) -> None:
-    group = classic.DescribedGroup(
-        0, None, "c", "Empty", "consumer", "", [], (1 << 3 | 1 << 8) if is_sent else -(2**31)
-    )
-    async with scripted(
-        {"DescribeGroups": described_classic(group)},
-        ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, highest)},
-    ) as (broker, admin):
+    operations = (1 << 3 | 1 << 8) if is_sent else -(2**31)
+    group = classic.DescribedGroup(0, None, "c", "Empty", "consumer", "", [], operations)
+    ranges = {"ConsumerGroupDescribe": None, "DescribeGroups": (0, highest)}
+    async with scripted({"DescribeGroups": described_classic(group)}, ranges=ranges) as (broker, admin):
         batch = await admin.describe_consumer_groups(["c"], include_authorized_operations=True)
         assert broker.asked("DescribeGroups") == [(highest, m.DescribeGroupsRequest(["c"], is_sent))]
         assert batch.done["c"].authorized_operations == (frozenset({"READ", "DESCRIBE"}) if is_sent else None)

@@ -60,9 +60,8 @@ async def test_protocol_types_are_filtered_here() -> None:
 async def test_brokers_are_merged_and_failures_kept_apart() -> None:
     # K518-33
     one = {"ListGroups": in_turn(m.ListGroupsResponse(groups=[m.ListedGroup("a"), m.ListedGroup("b")]))}
-    two = {
-        "ListGroups": in_turn(m.ListGroupsResponse(error_code=14), m.ListGroupsResponse(groups=[m.ListedGroup("c")]))
-    }
+    groups = [m.ListedGroup("c")]
+    two = {"ListGroups": in_turn(m.ListGroupsResponse(error_code=14), m.ListGroupsResponse(groups=groups))}
     three = {"ListGroups": in_turn(m.ListGroupsResponse(error_code=-1))}
     four = {"ListGroups": in_turn(HangUp)}
     first = ScriptedBroker(1, handlers=one)

@@ -32,40 +32,27 @@ def fetching(store: Store, *, code_by_group: Mapping[str, int] = {}, code_by_top
 
     def handle(message: m.OffsetFetchRequest, version: int) -> RootMessage:
         if version >= 8:
-            return m.OffsetFetchResponse(
-                groups=[
-                    m.OffsetFetchResponseGroup(
-                        group.group_id,
-                        []
-                        if code_by_group.get(group.group_id)
-                        else [
-                            m.OffsetFetchResponseTopics(
-                                topic,
-                                partitions=[m.OffsetFetchResponsePartitions(i, o, 7, None, c) for i, o, c in parts],
-                            )
-                            for topic, parts in partitions_of(group.group_id, group.topics).items()
-                        ],
-                        code_by_group.get(group.group_id, 0),
-                    )
-                    for group in message.groups
-                ]
-            )
+            return m.OffsetFetchResponse(groups=[group_of(group) for group in message.groups])
         code = code_by_group.get(message.group_id, 0)
+        epoch, code_of_parts = 7 if version >= 5 else -1, code if version < 2 else 0
+        part = m.OffsetFetchResponsePartition
         topics = [
-            m.OffsetFetchResponseTopic(
-                topic,
-                [
-                    m.OffsetFetchResponsePartition(
-                        i, o, 7 if version >= 5 else -1, "m", code if version < 2 and code else c
-                    )
-                    for i, o, c in parts
-                ],
-            )
+            m.OffsetFetchResponseTopic(topic, [part(i, o, epoch, "m", code_of_parts or c) for i, o, c in parts])
             for topic, parts in partitions_of(message.group_id, message.topics).items()
         ]
         if version < 2:
             return m.OffsetFetchResponse(topics=topics)
         return m.OffsetFetchResponse(topics=[] if code else topics, error_code=code)
+
+    def group_of(group: m.OffsetFetchRequestGroup) -> m.OffsetFetchResponseGroup:
+        if code := code_by_group.get(group.group_id, 0):
+            return m.OffsetFetchResponseGroup(group.group_id, [], code)
+        part, found = m.OffsetFetchResponsePartitions, partitions_of(group.group_id, group.topics)
+        topics = [
+            m.OffsetFetchResponseTopics(topic, partitions=[part(i, o, 7, None, c) for i, o, c in parts])
+            for topic, parts in found.items()
+        ]
+        return m.OffsetFetchResponseGroup(group.group_id, topics)
 
     return handle
 
@@ -110,9 +97,8 @@ async def test_unknown_groups_have_no_offsets() -> None:
 async def test_one_request_a_group_on_old_brokers(highest: int) -> None:
     # K88-45, K88-73, K88-74, E2E-06
     store = {f"g{index}": {A0: index} for index in range(30)}
-    async with scripted(
-        {"OffsetFetch": fetching(store, code_by_group={"g7": 30})}, ranges={"OffsetFetch": (1, highest)}
-    ) as (broker, admin):
+    handler = fetching(store, code_by_group={"g7": 30})
+    async with scripted({"OffsetFetch": handler}, ranges={"OffsetFetch": (1, highest)}) as (broker, admin):
         batch = await admin.list_consumer_group_offsets(dict.fromkeys(store))
         epoch = 7 if highest >= 5 else None
         assert batch.done["g3"].all() == {A0: OffsetAndMetadata(3, epoch, "m")}
@@ -135,9 +121,8 @@ async def test_all_topics_need_version_2() -> None:
 @pytest.mark.parametrize(("code", "failure"), [(30, errors.GroupAuthorizationFailed()), (24, errors.InvalidGroupId())])
 async def test_group_errors_of_version_1_are_on_partitions(code: int, failure: errors.KafkaError) -> None:
     # K88-30, K88-71
-    async with scripted(
-        {"OffsetFetch": fetching(STORE, code_by_group={"g": code})}, ranges={"OffsetFetch": (1, 1)}
-    ) as (_, admin):
+    handler = fetching(STORE, code_by_group={"g": code})
+    async with scripted({"OffsetFetch": handler}, ranges={"OffsetFetch": (1, 1)}) as (_, admin):
         assert (await admin.list_consumer_group_offsets({"g": [A0]})).failed == {"g": failure}
 
 
@@ -152,9 +137,8 @@ async def test_partition_errors_of_version_1_stay_there() -> None:
 @pytest.mark.parametrize(("highest", "is_sent"), [(6, False), (7, True), (9, True)])
 async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bool) -> None:
     # K88-72
-    async with scripted(
-        {"OffsetFetch": fetching(STORE, code_by_topic={"b": 88})}, ranges={"OffsetFetch": (1, highest)}
-    ) as (broker, admin):
+    handler = fetching(STORE, code_by_topic={"b": 88})
+    async with scripted({"OffsetFetch": handler}, ranges={"OffsetFetch": (1, highest)}) as (broker, admin):
         batch = await admin.list_consumer_group_offsets({"h": [B0]}, require_stable=True)
         assert batch.done["h"].failed == {B0: errors.UnstableOffsetCommit()}
         [(_, message)] = broker.asked("OffsetFetch")
@@ -171,18 +155,12 @@ async def test_partitions_left_out_of_the_answer() -> None:
 
 def committing(**code_by_topic: int) -> Handler:
     def handle(message: m.OffsetCommitRequest, version: int) -> RootMessage:
-        return m.OffsetCommitResponse(
-            topics=[
-                m.OffsetCommitResponseTopic(
-                    topic.name,
-                    partitions=[
-                        m.OffsetCommitResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
-                        for each in topic.partitions
-                    ],
-                )
-                for topic in message.topics
-            ]
-        )
+        def outcome(topic: m.OffsetCommitRequestTopic) -> m.OffsetCommitResponseTopic:
+            code, part = code_by_topic.get(topic.name, 0), m.OffsetCommitResponsePartition
+            partitions = [part(each.partition_index, code) for each in topic.partitions]
+            return m.OffsetCommitResponseTopic(topic.name, partitions=partitions)
+
+        return m.OffsetCommitResponse(topics=[outcome(topic) for topic in message.topics])
 
     return handle
 
@@ -196,22 +174,9 @@ async def test_commits_come_from_outside_of_the_group() -> None:
         batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
         assert batch.done == {A0: None}
         assert batch.failed == {B0: errors.UnknownTopicOrPartition()}
-        assert broker.asked("OffsetCommit") == [
-            (
-                9,
-                m.OffsetCommitRequest(
-                    "g",
-                    -1,
-                    "",
-                    None,
-                    -1,
-                    [
-                        m.OffsetCommitRequestTopic("a", partitions=[m.OffsetCommitRequestPartition(0, 5, 2, "why")]),
-                        m.OffsetCommitRequestTopic("b", partitions=[m.OffsetCommitRequestPartition(0, 6, -1, "")]),
-                    ],
-                ),
-            )
-        ]
+        topic, part = m.OffsetCommitRequestTopic, m.OffsetCommitRequestPartition
+        topics = [topic("a", partitions=[part(0, 5, 2, "why")]), topic("b", partitions=[part(0, 6, -1, "")])]
+        assert broker.asked("OffsetCommit") == [(9, m.OffsetCommitRequest("g", -1, "", None, -1, topics))]
 
 
 @pytest.mark.parametrize(("code", "lookups"), [(14, 1), (27, 1), (15, 2), (16, 2)])
@@ -237,13 +202,10 @@ async def test_a_call_on_one_group_raises_what_concerns_it() -> None:
 
 def deleting(error_code: int = 0, *, leave_out: str = "", **code_by_topic: int) -> Handler:
     def handle(message: m.OffsetDeleteRequest, version: int) -> RootMessage:
+        part, code = m.OffsetDeleteResponsePartition, code_by_topic.get
         topics = [
             m.OffsetDeleteResponseTopic(
-                topic.name,
-                [
-                    m.OffsetDeleteResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
-                    for each in topic.partitions
-                ],
+                topic.name, [part(each.partition_index, code(topic.name, 0)) for each in topic.partitions]
             )
             for topic in message.topics
             if topic.name != leave_out
@@ -266,10 +228,8 @@ async def test_deleting_offsets() -> None:
         [(version, message)] = broker.asked("OffsetDelete")
         assert version == m.OffsetDeleteRequest.MAX_VERSION
         assert isinstance(message, m.OffsetDeleteRequest)
-        assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in message.topics] == [
-            ("a", [0, 1]),
-            ("b", [0]),
-        ]
+        asked = {topic.name: [each.partition_index for each in topic.partitions] for topic in message.topics}
+        assert asked == {"a": [0, 1], "b": [0]}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Share groups: description, offsets, what is retried, and brokers that don't have them."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, in_turn, newest, scripted
+from tests.unit.client.scripted_broker import describing, in_turn, newest, scripted
 
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
@@ -20,19 +20,8 @@ from groupkeeper.protocol.primitives import RootMessage
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def describing(*groups: described.DescribedGroup) -> Handler:
-    """Answers ShareGroupDescribe: GROUP_ID_NOT_FOUND for groups not given."""
-    by_id = {group.group_id: group for group in groups}
-
-    def handle(message: m.ShareGroupDescribeRequest, version: int) -> RootMessage:
-        return described.ShareGroupDescribeResponse(
-            groups=[
-                by_id.get(key) or described.DescribedGroup(69, f"Group {key} not found.", key)
-                for key in message.group_ids
-            ]
-        )
-
-    return handle
+def not_found(key: str, version: int) -> described.DescribedGroup:
+    return described.DescribedGroup(69, f"Group {key} not found.", key)
 
 
 async def test_descriptions() -> None:
@@ -43,7 +32,8 @@ async def test_descriptions() -> None:
         described.Member("m1", None, 6, "one", "/127.0.0.2", ["a"]),
     ]
     group = described.DescribedGroup(0, None, "g", "Stable", 8, 7, "simple", members, 1 << 8 | 1 << 3)
-    async with scripted({"ShareGroupDescribe": describing(group)}) as (broker, admin):
+    handler = describing(m.ShareGroupDescribeResponse, not_found, group)
+    async with scripted({"ShareGroupDescribe": handler}) as (broker, admin):
         batch = await admin.describe_share_groups(["g", "x", "g"], include_authorized_operations=True)
         assert broker.asked("ShareGroupDescribe") == [newest(m.ShareGroupDescribeRequest(["g", "x"], True))]
     description = batch.done["g"]
@@ -61,25 +51,17 @@ async def test_descriptions() -> None:
 def partition(
     index: int, start: int, epoch: int = 0, lag: int = -1, code: int = 0
 ) -> listed.DescribeShareGroupOffsetsResponsePartition:
-    return listed.DescribeShareGroupOffsetsResponsePartition(
-        index, start, epoch, lag, code, "refused" if code else None
-    )
+    message = "refused" if code else None
+    return listed.DescribeShareGroupOffsetsResponsePartition(index, start, epoch, lag, code, message)
 
 
 async def test_offsets() -> None:
     # GS-15, GS-16, GS-21
     def answer(message: listing.DescribeShareGroupOffsetsRequest, version: int) -> RootMessage:
-        topics = [
-            listed.DescribeShareGroupOffsetsResponseTopic(
-                "a", bytes(16), [partition(0, 5, 2, 3 if version >= 1 else -1), partition(1, -1)]
-            ),
-            listed.DescribeShareGroupOffsetsResponseTopic("b", bytes(16), [partition(0, 0, -1, -1, 29)]),
-        ]
-        groups = [
-            listed.DescribeShareGroupOffsetsResponseGroup("g", topics),
-            listed.DescribeShareGroupOffsetsResponseGroup("x", [], 30, "no"),
-            listed.DescribeShareGroupOffsetsResponseGroup("named", []),
-        ]
+        topic, group = listed.DescribeShareGroupOffsetsResponseTopic, listed.DescribeShareGroupOffsetsResponseGroup
+        of_a = [partition(0, 5, 2, 3 if version >= 1 else -1), partition(1, -1)]
+        topics = [topic("a", bytes(16), of_a), topic("b", bytes(16), [partition(0, 0, -1, -1, 29)])]
+        groups = [group("g", topics), group("x", [], 30, "no"), group("named", [])]
         wanted = {group.group_id for group in message.groups}
         return listed.DescribeShareGroupOffsetsResponse(groups=[each for each in groups if each.group_id in wanted])
 
@@ -88,18 +70,13 @@ async def test_offsets() -> None:
         batch = await admin.list_share_group_offsets({"g": None, "x": None, "named": [B0, A1, A0]})
         [(version, request)] = broker.asked("DescribeShareGroupOffsets")
     group, topic = listing.DescribeShareGroupOffsetsRequestGroup, listing.DescribeShareGroupOffsetsRequestTopic
-    assert (version, request) == (
-        1,
-        listing.DescribeShareGroupOffsetsRequest(
-            [group("g", None), group("x", None), group("named", [topic("b", [0]), topic("a", [1, 0])])]
-        ),
-    )
+    groups = [group("g", None), group("x", None), group("named", [topic("b", [0]), topic("a", [1, 0])])]
+    assert (version, request) == (1, listing.DescribeShareGroupOffsetsRequest(groups))
     assert batch.done["g"].done == {A0: SharePartitionOffset(5, 2, 3), A1: None}
     assert batch.done["g"].failed == {B0: errors.TopicAuthorizationFailed("refused")}
     assert list(batch.failed) == ["x"]
-    assert {tp: type(why) for tp, why in batch.done["named"].failed.items()} == dict.fromkeys(
-        [B0, A1, A0], MissingResult
-    )
+    missing = {tp: type(why) for tp, why in batch.done["named"].failed.items()}
+    assert missing == dict.fromkeys([B0, A1, A0], MissingResult)
 
     async with scripted(handlers, ranges={"DescribeShareGroupOffsets": (0, 0)}) as (_, admin):
         offsets = (await admin.list_share_group_offsets({"g": None})).all()["g"]
@@ -108,33 +85,17 @@ async def test_offsets() -> None:
 
 async def test_alter_offsets() -> None:
     # GS-17, GS-21: 14 and 27 are waited for.
-    done = altered.AlterShareGroupOffsetsResponse(
-        responses=[
-            altered.AlterShareGroupOffsetsResponseTopic(
-                "a", bytes(16), [altered.AlterShareGroupOffsetsResponsePartition(0)]
-            ),
-            altered.AlterShareGroupOffsetsResponseTopic(
-                "b", bytes(16), [altered.AlterShareGroupOffsetsResponsePartition(0, 3, "This server …")]
-            ),
-        ]
-    )
+    outcome, outcomes = altered.AlterShareGroupOffsetsResponsePartition, altered.AlterShareGroupOffsetsResponseTopic
+    failed = outcome(0, 3, "This server …")
+    responses = [outcomes("a", bytes(16), [outcome(0)]), outcomes("b", bytes(16), [failed])]
+    done = altered.AlterShareGroupOffsetsResponse(responses=responses)
     again = [altered.AlterShareGroupOffsetsResponse(error_code=code) for code in (14, 27, 16)]
     async with scripted({"AlterShareGroupOffsets": in_turn(*again, done)}) as (broker, admin):
         batch = await admin.alter_share_group_offsets("g", {A0: 3, B0: 0, A1: 9})
         asked = broker.asked("AlterShareGroupOffsets")
     part, topic = alter.AlterShareGroupOffsetsRequestPartition, alter.AlterShareGroupOffsetsRequestTopic
-    assert (
-        asked
-        == [
-            (
-                0,
-                alter.AlterShareGroupOffsetsRequest(
-                    "g", [topic("a", [part(0, 3), part(1, 9)]), topic("b", [part(0, 0)])]
-                ),
-            )
-        ]
-        * 4
-    )
+    topics = [topic("a", [part(0, 3), part(1, 9)]), topic("b", [part(0, 0)])]
+    assert asked == [(0, alter.AlterShareGroupOffsetsRequest("g", topics))] * 4
     assert batch.done == {A0: None}
     assert batch.failed[B0] == errors.UnknownTopicOrPartition("This server …")
     assert isinstance(batch.failed[A1], MissingResult)
@@ -143,9 +104,8 @@ async def test_alter_offsets() -> None:
 async def test_delete_offsets() -> None:
     # GS-18, GS-21
     topic = deleted.DeleteShareGroupOffsetsResponseTopic
-    answer = deleted.DeleteShareGroupOffsetsResponse(
-        responses=[topic("a"), topic("b", bytes(16), 3, "There is no offset information to delete.")]
-    )
+    responses = [topic("a"), topic("b", bytes(16), 3, "There is no offset information to delete.")]
+    answer = deleted.DeleteShareGroupOffsetsResponse(responses=responses)
     async with scripted({"DeleteShareGroupOffsets": in_turn(answer)}) as (broker, admin):
         batch = await admin.delete_share_group_offsets("g", ["a", "b", "a", "c"])
         asked = broker.asked("DeleteShareGroupOffsets")
@@ -172,19 +132,14 @@ async def test_failures_of_the_whole_group_are_raised() -> None:
 
 async def test_delete_groups() -> None:
     # GS-19, GD-05
-    results = [
-        m.DeletableGroupResult("g"),
-        m.DeletableGroupResult("h", 68),
-        m.DeletableGroupResult("i", 134, "The plugin failed."),
-    ]
+    result = m.DeletableGroupResult
+    results = [result("g"), result("h", 68), result("i", 134, "The plugin failed.")]
     handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=results))}
     async with scripted(handlers) as (broker, admin):
         batch = await admin.delete_share_groups(["g", "h", "i"])
         assert broker.asked("DeleteGroups") == [newest(m.DeleteGroupsRequest(["g", "h", "i"]))]
-    assert (batch.done, batch.failed) == (
-        {"g": None},
-        {"h": errors.NonEmptyGroup(), "i": errors.GroupDeletionFailed("The plugin failed.")},
-    )
+    assert batch.done == {"g": None}
+    assert batch.failed == {"h": errors.NonEmptyGroup(), "i": errors.GroupDeletionFailed("The plugin failed.")}
     # The official tools don't show the reason.
     assert java.message(batch.failed["i"]) == errors.GroupDeletionFailed.text
     handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g", 14)]))}

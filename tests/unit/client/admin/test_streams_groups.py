@@ -1,6 +1,6 @@
 """Streams groups: their description, and brokers that don't have them."""
 
-from tests.unit.client.scripted_broker import newest, scripted
+from tests.unit.client.scripted_broker import describing, newest, scripted
 
 from groupkeeper.client.admin.streams_types import (
     StreamsNode,
@@ -22,13 +22,8 @@ from groupkeeper.protocol.primitives import RootMessage
 def group() -> described.DescribedGroup:
     changelog = described.TopicInfo("app-store-changelog", 0, 1, [described.KeyValue("cleanup.policy", "compact")])
     repartition = described.TopicInfo("app-repartition", 4)
-    topology = described.Topology(
-        3,
-        [
-            described.Subtopology("0", ["in"], ["app-repartition"]),
-            described.Subtopology("1", [], [], [changelog], [repartition]),
-        ],
-    )
+    first = described.Subtopology("0", ["in"], ["app-repartition"])
+    topology = described.Topology(3, [first, described.Subtopology("1", [], [], [changelog], [repartition])])
     member = described.Member(
         "m", 7, None, "rack", "client", "/127.0.0.1", 3, "process", described.Endpoint("host", 80),
         [described.KeyValue("zone", "a")],
@@ -39,14 +34,13 @@ def group() -> described.DescribedGroup:
     return described.DescribedGroup(0, None, "app", "Reconciling", 8, 7, topology, [member], 1 << 8)
 
 
-def answer(message: StreamsGroupDescribeRequest, version: int) -> RootMessage:
-    unknown = described.DescribedGroup(69, "Group x not found.", "x")
-    bare = described.DescribedGroup(0, None, "bare", "Empty", 1, 1)
-    known = {"app": group(), "bare": bare}
-    return described.StreamsGroupDescribeResponse(groups=[known.get(key, unknown) for key in message.group_ids])
+def not_found(key: str, version: int) -> described.DescribedGroup:
+    return described.DescribedGroup(69, f"Group {key} not found.", key)
 
 
 async def test_descriptions() -> None:
+    bare = described.DescribedGroup(0, None, "bare", "Empty", 1, 1)
+    answer = describing(described.StreamsGroupDescribeResponse, not_found, group(), bare)
     async with scripted({"StreamsGroupDescribe": answer}) as (broker, admin):
         batch = await admin.describe_streams_groups(["app", "x", "bare"], include_authorized_operations=True)
         assert broker.asked("StreamsGroupDescribe") == [newest(StreamsGroupDescribeRequest(["app", "x", "bare"], True))]
@@ -54,15 +48,10 @@ async def test_descriptions() -> None:
     assert (app.group_type, app.group_state) == (GroupType.STREAMS, GroupState.RECONCILING)
     assert (app.group_epoch, app.target_assignment_epoch, app.topology_epoch) == (8, 7, 3)
     assert (app.coordinator.port, app.authorized_operations) == (broker.port, frozenset({"DESCRIBE"}))
+    changelog = StreamsTopic("app-store-changelog", 0, 1, (("cleanup.policy", "compact"),))
     assert app.subtopologies == (
         StreamsSubtopology("0", ("in",), ("app-repartition",)),
-        StreamsSubtopology(
-            "1",
-            (),
-            (),
-            (StreamsTopic("app-store-changelog", 0, 1, (("cleanup.policy", "compact"),)),),
-            (StreamsTopic("app-repartition", 4),),
-        ),
+        StreamsSubtopology("1", (), (), (changelog,), (StreamsTopic("app-repartition", 4),)),
     )
     [member] = app.members
     assert (member.member_id, member.client_id, member.host) == ("m", "client", "/127.0.0.1")
@@ -82,10 +71,8 @@ async def test_topologies() -> None:
     source = described.TopologyDescriptionNode("in", 1, ["a", "b"], successors=["count"])
     count = described.TopologyDescriptionNode("count", 2, stores=["store"], successors=["out"])
     sink = described.TopologyDescriptionNode("out", 3, sink_topic="c")
-    nodes = described.TopologyDescription(
-        [described.TopologyDescriptionSubtopology("0", [source, count, sink])],
-        [described.TopologyDescriptionGlobalStore(source, count)],
-    )
+    subtopologies = [described.TopologyDescriptionSubtopology("0", [source, count, sink])]
+    nodes = described.TopologyDescription(subtopologies, [described.TopologyDescriptionGlobalStore(source, count)])
     groups = {
         name: described.DescribedGroup(
             0, None, name, topology_description=kept, topology_description_status=status, assignor_name="sticky"
@@ -103,14 +90,10 @@ async def test_topologies() -> None:
         StreamsNode("in", "source", ("a", "b"), (), ("count",)),
         StreamsNode("count", "processor", (), ("store",), ("out",)),
     ]
-    assert batch.done["app"].topology == StreamsTopology(
-        (("0", (*found, StreamsNode("out", "sink", ("c",)))),), (tuple(found),)
-    )
-    assert [batch.done[name].topology_status for name in groups] == [
-        TopologyStatus.THERE,
-        TopologyStatus.NOT_STORED,
-        TopologyStatus.FAILED,
-    ]
+    subtopology = ("0", (*found, StreamsNode("out", "sink", ("c",))))
+    assert batch.done["app"].topology == StreamsTopology((subtopology,), (tuple(found),))
+    statuses = [TopologyStatus.THERE, TopologyStatus.NOT_STORED, TopologyStatus.FAILED]
+    assert [batch.done[name].topology_status for name in groups] == statuses
     assert batch.done["app"].assignor == "sticky"
     async with scripted(ranges={"StreamsGroupDescribe": (0, 0)}) as (_, admin):
         failure = (await admin.describe_streams_groups(["app"], include_topology=True)).failed["app"]

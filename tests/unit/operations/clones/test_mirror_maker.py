@@ -12,10 +12,8 @@ def test_copies_are_recognised_by_the_alias_of_the_source(separator: str) -> Non
     """Internal topics have the separator of the policy, or a dot."""
     for internal in (separator, "."):
         copies = [f"east{separator}orders", f"east{separator}a.b", "eastern", "orders", "west.orders"]
-        names = names_of(
-            ["orders", f"mm2-offset-syncs{internal}west{internal}internal"],
-            [*copies, f"east{internal}checkpoints{internal}internal"],
-        )
+        source = ["orders", f"mm2-offset-syncs{internal}west{internal}internal"]
+        names = names_of(source, [*copies, f"east{internal}checkpoints{internal}internal"])
         assert names.copies["orders"] == [f"east{separator}orders"]
         assert names.copies["a.b"] == [f"east{separator}a.b"]
         assert "ern" not in names.copies

@@ -1,6 +1,5 @@
 """Progress of queries as commits of a group: asynchronous, the latest wins, nobody else's group is touched."""
 
-import asyncio
 import json
 import logging
 import socket
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests import acts
 from tests.acts import make_topic
 from tests.patience import until
 
@@ -31,12 +31,8 @@ def servers(broker: BackgroundBroker) -> str:
 
 
 def committed(servers: str, group_id: str) -> dict[tuple[str, int], tuple[int, str]]:
-    async def ask() -> Any:
-        async with Admin(servers) as admin:
-            return await admin.list_consumer_group_offsets({group_id: None})
-
-    batch = asyncio.run(ask()).done[group_id]
-    return {tuple(place): (each.offset, each.metadata) for place, each in batch.done.items() if each is not None}
+    found = acts.committed(servers, group_id)
+    return {(tp.topic, tp.partition): (each.offset, each.metadata) for tp, each in found.items()}
 
 
 def at(number: int, query: str = "q1") -> CommitProgress:
@@ -59,19 +55,14 @@ def test_the_latest_progress_is_committed(servers: str) -> None:
 
 def test_two_sources_of_a_partition_count_as_the_slower_one(servers: str) -> None:
     committer = Committer(servers)
-    committer.put(
-        "slower", CommitProgress("q", 1, ['{"orders":{"0":7,"1":null}}', '{"orders":{"0":5}}', '{"gone":{"0":1}}'])
-    )
+    sources = ['{"orders":{"0":7,"1":null}}', '{"orders":{"0":5}}', '{"gone":{"0":1}}']
+    committer.put("slower", CommitProgress("q", 1, sources))
     assert committer.close(PATIENCE_S)
     assert {place: offset for place, (offset, _) in committed(servers, "slower").items()} == {("orders", 0): 5}
 
 
 def test_of_the_packages_own_source_a_cluster_is_committed(servers: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def ask() -> str:
-        async with Admin(servers) as admin:
-            return str((await admin.describe_cluster()).cluster_id)
-
-    own = asyncio.run(ask())
+    own = acts.ask(servers, Admin.describe_cluster).cluster_id
     one, two = (json.dumps({name: {"orders": {"0": 7}, "__consumer_offsets": {"3": 9}}, "west": {"orders": {"0": 2}}})
                 for name in (own, "east"))  # fmt: skip
     found = []
@@ -147,9 +138,8 @@ def test_what_the_listener_makes_of_events(servers: str) -> None:
     listener = CommitsToKafka(servers, interval_s=60, group_of=lambda name, query_id: name and f"g-{name}")
     sources = [event(endOffset='{"orders": {"0": 6}}'), event(endOffset=None), event(endOffset="3")]
     for name in ("named", None):
-        listener.onQueryProgress(
-            event(progress=event(id="q", runId=f"run-{name}", name=name, batchId=2, sources=sources))
-        )
+        progress = event(id="q", runId=f"run-{name}", name=name, batchId=2, sources=sources)
+        listener.onQueryProgress(event(progress=progress))
     listener.onQueryIdle(event(runId="run-named"))
     listener.onQueryTerminated(event(runId="run-named"))
     until(lambda: committed(servers, "g-named") == {("orders", 0): (6, '{"query": "q", "batch": 2}')})

@@ -185,9 +185,8 @@ def test_group_metadata_in_every_version() -> None:
 
 
 def test_streams_markers_unknown_types_and_versions() -> None:
-    streams = Record(
-        key_bytes(m.StreamsGroupMetadataKey("s"), 17), b"\x00\x00" + encode(m.StreamsGroupMetadataValue(3), 0)
-    )
+    value = b"\x00\x00" + encode(m.StreamsGroupMetadataValue(3), 0)
+    streams = Record(key_bytes(m.StreamsGroupMetadataKey("s"), 17), value)
     unknown = Record(b"\x03\xe7abc", b"value", (), 1)
     future = Record(key_bytes(m.GroupMetadataKey("g"), 2), b"\x00\x63abc", (), 1)
     nameless = Record(None, b"v", (), 1)

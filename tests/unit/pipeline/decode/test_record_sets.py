@@ -102,9 +102,8 @@ def test_old_message_sets() -> None:
 
 
 def transactional(offset: int, producer_id: int, value: bytes) -> bytes:
-    return write_batch(
-        [Record(b"k", value)], base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True
-    )
+    records = [Record(b"k", value)]
+    return write_batch(records, base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True)
 
 
 def marker(offset: int, producer_id: int, *, is_commit: bool) -> bytes:

@@ -30,18 +30,16 @@ OPTIONS = parse_options({"kafka.bootstrap.servers": "127.0.0.1:1", "cluster": "c
 
 def test_assigned_partitions_are_asked_for_too() -> None:
     """By whichever of its name and its id members have of a topic; those of topics that are gone have no name."""
-    instant = Instant(
-        0, ClusterIdentity(None, None), "__consumer_offsets", {}, {TopicPartition("u", 5): LogEnds(0, 9, 9, "U")}
-    )
+    logs = {TopicPartition("u", 5): LogEnds(0, 9, 9, "U")}
+    instant = Instant(0, ClusterIdentity(None, None), "__consumer_offsets", {}, logs)
     partitions = [
         {"topic": "t", "topic_id": None, "partitions": [0, 1]},
         {"topic": None, "topic_id": "U", "partitions": [5]},
         {"topic": None, "topic_id": "gone", "partitions": [7]},
     ]
     key = {"cluster": "c", "group_id": "g"}
-    committed = rows_of(
-        CURRENT_OFFSETS, [{**key, "topic": "t", "partition": 0, "committed_offset": at} for at in (3, 4)]
-    )
+    rows = [{**key, "topic": "t", "partition": 0, "committed_offset": at} for at in (3, 4)]
+    committed = rows_of(CURRENT_OFFSETS, rows)
     members = rows_of(
         MEMBERS,
         [{**key, "member_id": "m", "group_type": kind, "assigned": partitions} for kind in ("share", "classic")],

@@ -14,9 +14,8 @@ TOPIC = SERVERS | {"subscribe": "t"}
 
 
 def test_names_come_in_any_case_and_properties_without_their_prefix() -> None:
-    (cluster,) = parse_options(
-        {"KAFKA.bootstrap.servers": "h:1", "Subscribe": "a, b,a", "kafka.security.protocol": "SSL"}
-    ).clusters
+    options = {"KAFKA.bootstrap.servers": "h:1", "Subscribe": "a, b,a", "kafka.security.protocol": "SSL"}
+    (cluster,) = parse_options(options).clusters
     assert cluster.topics == ("a", "b")
     assert cluster.properties == {"bootstrap.servers": "h:1", "security.protocol": "SSL"}
     assert (cluster.start.offset, cluster.end.offset, cluster.reads_committed) == (EARLIEST, LATEST, True)

@@ -146,9 +146,8 @@ def test_what_to_act_on_stands_first_and_the_rest_is_folded() -> None:
 
 def test_what_is_left_is_not_said_to_have_begun() -> None:
     """Its time is that of its cluster's measurement, which differs from the others' by a moment."""
-    found = Finding(
-        "expiring", "c", "g", "t-0", 3_600_000, "ms left", NOW - timedelta(milliseconds=32), "soon gone", ()
-    )
+    time = NOW - timedelta(milliseconds=32)
+    found = Finding("expiring", "c", "g", "t-0", 3_600_000, "ms left", time, "soon gone", ())
     text = page(a_report([a_group("g", status="stopped")], findings=(found,)))
     assert "soon gone<" in text
 
@@ -265,12 +264,8 @@ def test_times_that_contradict_each_other_do_not_turn_the_log_back() -> None:
 
 
 def test_each_group_has_a_section_packed_where_there_are_many() -> None:
-    evil = Details(
-        partitions=(),
-        members=(Member(EVIL, EVIL, EVIL, EVIL, ((EVIL, (0, 1, 2, 7)),)),),
-        events=(Event(BEGIN, NOW, EVIL, EVIL, 3),),
-        left_out=(0, 0, 12),
-    )
+    members = (Member(EVIL, EVIL, EVIL, EVIL, ((EVIL, (0, 1, 2, 7)),)),)
+    evil = Details(partitions=(), members=members, events=(Event(BEGIN, NOW, EVIL, EVIL, 3),), left_out=(0, 0, 12))
     groups = [a_group(f"{EVIL}{number:03}") for number in range(60)]
     text = page(a_report(groups, details={(each.cluster, each.group_id): evil for each in groups}))
     packs = re.findall(r'<script type="text/plain" data-pack="sections" data-ids="([^"]+)">([^<]+)</script>', text)

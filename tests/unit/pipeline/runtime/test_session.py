@@ -24,9 +24,8 @@ def test_given_settings_win() -> None:
 
 @pytest.mark.parametrize("key", [DRIVER, EXECUTOR])
 def test_options_for_java_stand_after_ours(key: str) -> None:
-    assert merged_settings({key: "-Done=1 -Xmn256m"}, {key: "-Done=2 -Dtwo='a  b'"}) == {
-        key: "-Done=1 -Xmn256m -Done=2 -Dtwo='a  b'"
-    }
+    given = {key: "-Done=2 -Dtwo='a  b'"}
+    assert merged_settings({key: "-Done=1 -Xmn256m"}, given) == {key: "-Done=1 -Xmn256m -Done=2 -Dtwo='a  b'"}
     assert merged_settings({}, {key: "-Done=2"}) == {key: "-Done=2"}
 
 

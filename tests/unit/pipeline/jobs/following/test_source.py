@@ -207,9 +207,8 @@ def test_what_came_before_a_failure_counts(broker: BackgroundBroker, tmp_path: P
             broker.faults.delay("Fetch", 5_000)
         return 0.0
 
-    receipt, _ = read_part(
-        Part(reading, False), options=named(options, answer.plan.ranges), folder=tmp_path, clock=late
-    )
+    part = Part(reading, False)
+    receipt, _ = read_part(part, options=named(options, answer.plan.ranges), folder=tmp_path, clock=late)
     broker.faults.clear()
     assert receipt.failed is not None
     assert receipt.failed.is_away
@@ -230,9 +229,8 @@ def test_nothing_counts_of_a_cluster_that_is_made_again_between_its_offsets_and_
         old.stop()
         brokers.enter_context(BackgroundBroker(port=int(servers.rpartition(":")[2]), properties=ONE))
         asyncio.run(commit(servers, 0))
-        receipt, _ = read_part(
-            Part(answer.readings[0], False), options=named(options, answer.plan.ranges), folder=tmp_path
-        )
+        part = Part(answer.readings[0], False)
+        receipt, _ = read_part(part, options=named(options, answer.plan.ranges), folder=tmp_path)
     assert (receipt.reached, receipt.written.counts.commits) == ({}, 0)
     assert receipt.failed is not None
     assert "topic __consumer_offsets was deleted and made again" in receipt.failed.text
@@ -256,9 +254,8 @@ def test_files_are_made_in_memory(broker: BackgroundBroker) -> None:
     """Where tasks cannot write: Spark writes them, each to a place of its name, and the receipt beside them."""
     options = options_of(broker.bootstrap_servers)
     answer = Planner().answer(orders(options))
-    tasks = source._Tasks(
-        [Part(each, False) for each in answer.readings], named(options, answer.plan.ranges), None, 5.0
-    )
+    parts = [Part(each, False) for each in answer.readings]
+    tasks = source._Tasks(parts, named(options, answer.plan.ranges), None, 5.0)
     found = pa.Table.from_batches(source._Reader(Path()).read(InputPartition(pickled(tasks))))
     *files, receipt = zip(found["place"].to_pylist(), found["content"].to_pylist(), strict=True)
     assert receipt[0] == RECEIPT
