@@ -22,14 +22,10 @@ ANY_ACL = {
     "host_filter": None,
 }
 ACL = {
-    "resource_type": 2,
-    "resource_name": "t",
-    "principal": "User:a",
-    "host": "*",
-    "operation": 3,
-    "permission_type": 3,
-}
-UNKNOWN_USER = "Attempt to describe a user credential that does not exist: a"
+    "resource_type": 2, "resource_name": "t", "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3
+}  # fmt: skip
+UNKNOWN_USER = {"error_code": 91, "error_message": "Attempt to describe a user credential that does not exist: a"}
+NO_AUTHORIZER = {"error_code": 54, "error_message": "No Authorizer is configured."}
 NO_NODE = "The manual partition assignment includes broker 2, but no such broker is registered."
 
 
@@ -58,72 +54,34 @@ def reassigned(code: int, why: str | None = None) -> Any:
     return {"allow_replication_factor_change": True, "responses": [{"name": "t", "partitions": [first, missing]}]}
 
 
+MOVED = part(
+    34, "AlterReplicaLogDir", path="/nope", topics=[part(34, "AlterReplicaLogDirTopic", name="t", partitions=[0])]
+)
+ELECTED = [
+    part(43, "TopicPartitions", topic="t", partitions=[0, 9]), part(43, "TopicPartitions", topic="nope", partitions=[0])
+]  # fmt: skip
+LED = {"error_code": 84, "error_message": "Leader election not needed for topic partition."}
+NO_PARTITION = {"partition_id": 9, "error_code": 3, "error_message": "No such partition as t-9"}
+NO_TOPIC = {"error_code": 3, "error_message": "No such topic as nope"}
+ELECTIONS = [
+    {"topic": "t", "partition_result": [LED, NO_PARTITION]}, {"topic": "nope", "partition_result": [NO_TOPIC]}
+]  # fmt: skip
 CASES: list[tuple[int, int, dict[str, Any], Any]] = [
     (17, 1, {"mechanism": "PLAIN"}, {"error_code": 34}),
     (29, 3, ANY_ACL, {"error_code": 54, "error_message": "No Authorizer is configured on the broker"}),
-    (
-        30,
-        3,
-        {"creations": [part(30, "AclCreation", **ACL)]},
-        {"results": [{"error_code": 54, "error_message": "No Authorizer is configured."}]},
-    ),
-    (
-        31,
-        3,
-        {"filters": [part(31, "DeleteAclsFilter", **ANY_ACL)]},
-        {"filter_results": [{"error_code": 54, "error_message": "No Authorizer is configured."}]},
-    ),
+    (30, 3, {"creations": [part(30, "AclCreation", **ACL)]}, {"results": [NO_AUTHORIZER]}),
+    (31, 3, {"filters": [part(31, "DeleteAclsFilter", **ANY_ACL)]}, {"filter_results": [NO_AUTHORIZER]}),
     (39, 2, {"hmac": b"x"}, {"error_code": 64, "expiry_timestamp_ms": -1}),
     (41, 3, {}, {"error_code": 64}),
-    (
-        34,
-        2,
-        {
-            "dirs": [
-                part(
-                    34,
-                    "AlterReplicaLogDir",
-                    path="/nope",
-                    topics=[part(34, "AlterReplicaLogDirTopic", name="t", partitions=[0])],
-                )
-            ]
-        },
-        {"results": [{"topic_name": "t", "partitions": [{"error_code": 57}]}]},
-    ),
-    (
-        43,
-        2,
-        {
-            "topic_partitions": [
-                part(43, "TopicPartitions", topic="t", partitions=[0, 9]),
-                part(43, "TopicPartitions", topic="nope", partitions=[0]),
-            ]
-        },
-        {
-            "replica_election_results": [
-                {
-                    "topic": "t",
-                    "partition_result": [
-                        {"error_code": 84, "error_message": "Leader election not needed for topic partition."},
-                        {"partition_id": 9, "error_code": 3, "error_message": "No such partition as t-9"},
-                    ],
-                },
-                {"topic": "nope", "partition_result": [{"error_code": 3, "error_message": "No such topic as nope"}]},
-            ]
-        },
-    ),
+    (34, 2, {"dirs": [MOVED]}, {"results": [{"topic_name": "t", "partitions": [{"error_code": 57}]}]}),
+    (43, 2, {"topic_partitions": ELECTED}, {"replica_election_results": ELECTIONS}),
     (43, 2, {"topic_partitions": None}, {"replica_election_results": [{"topic": "t"}]}),
     (45, 1, reassigning(None), reassigned(85)),
     (45, 1, reassigning([1]), reassigned(0)),
     (45, 1, reassigning([1, 2]), reassigned(39, NO_NODE)),
     (48, 1, {}, {}),
     (50, 0, {"users": None}, {}),
-    (
-        50,
-        0,
-        {"users": [part(50, "UserName", name="a")]},
-        {"results": [{"user": "a", "error_code": 91, "error_message": UNKNOWN_USER}]},
-    ),
+    (50, 0, {"users": [part(50, "UserName", name="a")]}, {"results": [{"user": "a", **UNKNOWN_USER}]}),
     (64, 0, {"broker_id": 99}, {"error_code": 102, "error_message": "Broker ID 99 is not currently registered"}),
 ]
 

@@ -27,6 +27,14 @@ async def metadata(
     return list((await wire.call(m.MetadataRequest(topics, may_create), version)).topics)
 
 
+def configured(name: str, value: str | None) -> m.CreatableTopic:
+    return m.CreatableTopic("t", 1, 1, configs=[m.CreatableTopicConfig(name, value)])
+
+
+def assigned(partition: int, nodes: list[int], *, count: int = -1, factor: int = -1) -> m.CreatableTopic:
+    return m.CreatableTopic("t", count, factor, [m.CreatableReplicaAssignment(partition, nodes)])
+
+
 class TestMetadata:
     @pytest.mark.parametrize("version", range(14))
     async def test_every_version(self, wire: Wire, broker: Broker, version: int) -> None:
@@ -123,66 +131,22 @@ class TestCreateTopics:
         ("topic", "code", "message"),
         [
             (m.CreatableTopic("there", 1, 1), 36, "Topic 'there' already exists."),
-            (
-                m.CreatableTopic("__cluster_metadata", 1, 1),
-                errors.InvalidRequest.code,
-                "Creation of internal topic __cluster_metadata is prohibited.",
-            ),
-            (
-                m.CreatableTopic("a b", 1, 1),
-                17,
-                "Topic name is invalid: 'a b' contains one or more characters other than",
-            ),
+            (m.CreatableTopic("__cluster_metadata", 1, 1), 42, "of internal topic __cluster_metadata is prohibited."),
+            (m.CreatableTopic("a b", 1, 1), 17, "'a b' contains one or more characters other than"),
             (m.CreatableTopic("", 1, 1), 17, "Topic name is invalid: the empty string is not allowed"),
             (m.CreatableTopic("t", 0, 1), 37, "Number of partitions was set to an invalid non-positive value."),
             (m.CreatableTopic("t", -2, 1), 37, "Number of partitions was set to an invalid non-positive value."),
-            (
-                m.CreatableTopic("t", 1, 0),
-                38,
-                "Replication factor must be larger than 0, or -1 to use the default value.",
-            ),
-            (
-                m.CreatableTopic("t", 1, 3),
-                38,
-                "Unable to replicate the partition 3 time(s): The target replication factor",
-            ),
-            (
-                m.CreatableTopic("t", 1, 1, configs=[m.CreatableTopicConfig("nonsense", "1")]),
-                40,
-                "Unknown topic config name: nonsense",
-            ),
-            (
-                m.CreatableTopic("t", 1, 1, configs=[m.CreatableTopicConfig("retention.ms", "x")]),
-                40,
-                "Invalid value x for configuration retention.ms: Not a number of type LONG",
-            ),
-            (
-                m.CreatableTopic("t", 1, 1, configs=[m.CreatableTopicConfig("retention.ms", None)]),
-                40,
-                "Null value not supported for topic configs: retention.ms",
-            ),
-            (
-                m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(0, [2])]),
-                39,
-                "The manual partition assignment includes broker 2, but no such broker is registered.",
-            ),
-            (
-                m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(1, [1])]),
-                39,
-                "partitions should be a consecutive 0-based integer sequence",
-            ),
-            (m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(0, [])]), 39, "an empty replica list"),
-            (
-                m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(0, [1, 1])]),
-                39,
-                "the broker 1 more than once",
-            ),
-            (
-                m.CreatableTopic("t", 1, -1, [m.CreatableReplicaAssignment(0, [1])]),
-                42,
-                "numPartitions was not set to -1",
-            ),
-            (m.CreatableTopic("t", -1, 1, [m.CreatableReplicaAssignment(0, [1])]), 42, "factor was not set to -1"),
+            (m.CreatableTopic("t", 1, 0), 38, "factor must be larger than 0, or -1 to use the default value."),
+            (m.CreatableTopic("t", 1, 3), 38, "replicate the partition 3 time(s): The target replication factor"),
+            (configured("nonsense", "1"), 40, "Unknown topic config name: nonsense"),
+            (configured("retention.ms", "x"), 40, "x for configuration retention.ms: Not a number of type LONG"),
+            (configured("retention.ms", None), 40, "Null value not supported for topic configs: retention.ms"),
+            (assigned(0, [2]), 39, "assignment includes broker 2, but no such broker is registered."),
+            (assigned(1, [1]), 39, "partitions should be a consecutive 0-based integer sequence"),
+            (assigned(0, []), 39, "an empty replica list"),
+            (assigned(0, [1, 1]), 39, "the broker 1 more than once"),
+            (assigned(0, [1], count=1), 42, "numPartitions was not set to -1"),
+            (assigned(0, [1], factor=1), 42, "factor was not set to -1"),
         ],
     )
     async def test_refusals(self, wire: Wire, topic: m.CreatableTopic, code: int, message: str) -> None:
