@@ -108,23 +108,14 @@ async def test_what_is_refused(peer: Peer) -> None:
     await beat(peer, 0)
     odd = TopologyDescription([TopologyDescriptionSubtopology("0", [TopologyDescriptionNode("x", 9)])])
     swapped = TopologyDescription([], [TopologyDescriptionGlobalStore(COUNT, SOURCE)])
-    assert [
-        await tell(peer, member_id=" "),
-        await tell(peer, group_id=""),
-        await tell(peer, group_id="nope"),
-        await tell(peer, member_id="n"),
-        await tell(peer, epoch=1),
-        await tell(peer, odd),
-        await tell(peer, swapped),
-    ] == [
-        (42, "MemberId can't be empty."),
-        (42, "GroupId can't be empty."),
-        (69, "Group nope not found."),
-        (25, "Member n is not a member of group g."),
-        (42, "Topology epoch 1 does not match the group's current topology epoch 0."),
-        (42, "Unknown topology node type: 9"),
-        (42, "Global store must be composed of a source and a processor node."),
-    ]
+    assert await tell(peer, member_id=" ") == (42, "MemberId can't be empty.")
+    assert await tell(peer, group_id="") == (42, "GroupId can't be empty.")
+    assert await tell(peer, group_id="nope") == (69, "Group nope not found.")
+    assert await tell(peer, member_id="n") == (25, "Member n is not a member of group g.")
+    old = "Topology epoch 1 does not match the group's current topology epoch 0."
+    assert await tell(peer, epoch=1) == (42, old)
+    assert await tell(peer, odd) == (42, "Unknown topology node type: 9")
+    assert await tell(peer, swapped) == (42, "Global store must be composed of a source and a processor node.")
     peer.broker.authorizer = Denies((Operation.READ, ResourceType.GROUP, "g"))
     assert (await tell(peer))[0] == 30
 

@@ -34,15 +34,10 @@ class Wanted(NamedTuple):
 def request(
     wanted: Iterable[Wanted], *, max_bytes: int = 1 << 25, min_bytes: int = 1, max_wait_ms: int = 0
 ) -> m.FetchRequest:
-    topics = [
-        FetchTopic(
-            one.topic,
-            partitions=[
-                FetchPartition(one.partition, -1, one.offset, one.last_fetched_epoch, partition_max_bytes=one.max_bytes)
-            ],
-        )
-        for one in wanted
-    ]
+    def part(one: Wanted) -> FetchPartition:
+        return FetchPartition(one.partition, -1, one.offset, one.last_fetched_epoch, partition_max_bytes=one.max_bytes)
+
+    topics = [FetchTopic(one.topic, partitions=[part(one)]) for one in wanted]
     return m.FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics)
 
 

@@ -116,30 +116,23 @@ async def test_what_is_refused(start: Start, connect: Connect) -> None:
     await wire.create("t")
     refused, bad = InvalidRequest.code, InvalidConfig.code
     interval = "group.consumer.assignment.interval.ms"
-    said = [
-        await alter(wire, node, "num.partitions", "3"),
-        await alter(wire, ALL, "listeners", "PLAINTEXT://:1"),
-        await alter(wire, node, "log.retention.ms", "abc"),
-        await alter(wire, "99", "log.retention.ms", "1000"),
-        await alter(wire, "x", "log.retention.ms", "1000"),
-        await alter(wire, node, "log.retention.ms", None),
-        await alter(wire, node, "log.retention.ms", "1", 7),
-        await alter(wire, node, "log.retention.ms", "1", APPEND),
-        await alter(wire, node, interval, "5000000"),
-        await alter(wire, "t", "retention.ms", "1", 9, TOPIC),
-    ]
-    assert said == [
-        (refused, "Cannot update these configs dynamically: [num.partitions]"),
-        (refused, "Cannot update these configs at default cluster level, broker id must be specified: [listeners]"),
-        (refused, "Invalid value abc for configuration log.retention.ms: Not a number of type LONG"),
-        (refused, f"Unexpected broker id, expected {node}, but received 99"),
-        (refused, "Node id must be an integer, but it is: x"),
-        (refused, "Null value not supported for : log.retention.ms"),
-        (refused, "Unknown operations type 7"),
-        (bad, "Config value append is not allowed for config key: log.retention.ms"),
-        (refused, f"{interval} must be less than or equal to group.consumer.max.assignment.interval.ms"),
-        (UnknownServerError.code, None),
-    ]
+    for_one = "Cannot update these configs at default cluster level, broker id must be specified"
+    too_long = f"{interval} must be less than or equal to group.consumer.max.assignment.interval.ms"
+    retention = "log.retention.ms"
+    no_number = f"Invalid value abc for configuration {retention}: Not a number of type LONG"
+    for asked, told in (
+        ((node, "num.partitions", "3"), (refused, "Cannot update these configs dynamically: [num.partitions]")),
+        ((ALL, "listeners", "PLAINTEXT://:1"), (refused, f"{for_one}: [listeners]")),
+        ((node, retention, "abc"), (refused, no_number)),
+        (("99", retention, "1000"), (refused, f"Unexpected broker id, expected {node}, but received 99")),
+        (("x", retention, "1000"), (refused, "Node id must be an integer, but it is: x")),
+        ((node, retention, None), (refused, f"Null value not supported for : {retention}")),
+        ((node, retention, "1", 7), (refused, "Unknown operations type 7")),
+        ((node, retention, "1", APPEND), (bad, f"Config value append is not allowed for config key: {retention}")),
+        ((node, interval, "5000000"), (refused, too_long)),
+        (("t", "retention.ms", "1", 9, TOPIC), (UnknownServerError.code, None)),
+    ):
+        assert await alter(wire, *asked) == told, asked
     assert {name: given for name, given in broker.config.changed.items() if given} == {
         ALL: {"min.insync.replicas": "1"}
     }
@@ -152,41 +145,26 @@ async def test_what_does_not_change_while_a_broker_runs(start: Start, connect: C
     broker = await start()
     wire, node = await connect(broker), str(broker.config.node_id)
     refused, bad = InvalidRequest.code, InvalidConfig.code
-    assert [
-        await alter(wire, node, "auto.create.topics.enable", "false"),
-        await alter(wire, ALL, "num.replica.alter.log.dirs.threads", "2"),
-        await alter(wire, node, "broker.id", "3"),
-        await alter(wire, node, "groupkeeper.lenient.replication", "true"),
-        await alter(wire, node, "ssl.keystore.location", "/k"),
-        await alter(wire, ALL, "listener.name.plaintext.ssl.keystore.location", "/k"),
-        await alter(wire, node, "num.io.threads", "many"),
-        await alter(wire, node, "min.insync.replicas", "1"),
-        await alter(wire, node, "min.insync.replicas", None, DELETE),
-        await alter(wire, ALL, "min.insync.replicas", None, DELETE),
-    ] == [
-        (refused, "Cannot update these configs dynamically: [auto.create.topics.enable]"),
-        (refused, "Cannot update these configs dynamically: [num.replica.alter.log.dirs.threads]"),
-        (refused, "Cannot update these configs dynamically: [broker.id]"),
-        (refused, "Cannot update these configs dynamically: [groupkeeper.lenient.replication]"),
-        (
-            refused,
-            (
-                "These security configs can be dynamically updated only per-listener using the listener prefix: "
-                "[ssl.keystore.location]"
-            ),
-        ),
-        (
-            refused,
-            (
-                "Cannot update these configs at default cluster level, broker id must be specified: "
-                "[listener.name.plaintext.ssl.keystore.location]"
-            ),
-        ),
-        (refused, "Invalid value many for configuration num.io.threads: Not a number of type INT"),
-        (bad, "Broker-level min.insync.replicas cannot be altered while ELR is enabled."),
-        (bad, "Broker-level min.insync.replicas cannot be altered while ELR is enabled."),
-        (bad, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."),
-    ]
+    fixed = "Cannot update these configs dynamically"
+    by_listener = "These security configs can be dynamically updated only per-listener using the listener prefix"
+    of_a_node = "Cannot update these configs at default cluster level, broker id must be specified"
+    key_store, own_key_store = "ssl.keystore.location", "listener.name.plaintext.ssl.keystore.location"
+    no_number = "Invalid value many for configuration num.io.threads: Not a number of type INT"
+    not_altered = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+    not_removed = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+    for asked, told in (
+        ((node, "auto.create.topics.enable", "false"), (refused, f"{fixed}: [auto.create.topics.enable]")),
+        ((ALL, "num.replica.alter.log.dirs.threads", "2"), (refused, f"{fixed}: [num.replica.alter.log.dirs.threads]")),
+        ((node, "broker.id", "3"), (refused, f"{fixed}: [broker.id]")),
+        ((node, "groupkeeper.lenient.replication", "true"), (refused, f"{fixed}: [groupkeeper.lenient.replication]")),
+        ((node, key_store, "/k"), (refused, f"{by_listener}: [{key_store}]")),
+        ((ALL, own_key_store, "/k"), (refused, f"{of_a_node}: [{own_key_store}]")),
+        ((node, "num.io.threads", "many"), (refused, no_number)),
+        ((node, "min.insync.replicas", "1"), (bad, not_altered)),
+        ((node, "min.insync.replicas", None, DELETE), (bad, not_altered)),
+        ((ALL, "min.insync.replicas", None, DELETE), (bad, not_removed)),
+    ):
+        assert await alter(wire, *asked) == told, asked
 
 
 async def test_small_segments_by_the_internal_setting(start: Start, connect: Connect) -> None:
@@ -258,26 +236,20 @@ async def test_subscriptions_to_metrics(start: Start, connect: Connect, tmp_path
     broker = await start(directory=tmp_path)
     wire = await connect(broker)
     bad_interval = "Invalid value 5 for interval.ms, interval must be between 100 and 3600000 (1 hour)"
-    assert [
-        await alter(wire, "m", "metrics", "org.apache", kind=METRICS),
-        await alter(wire, "m", "match", "client_id=a.*", kind=METRICS),
-        await alter(wire, "m", "match", "nope=a", kind=METRICS),
-        await alter(wire, "m", "interval.ms", "5", kind=METRICS),
-        await alter(wire, "m", "nope", "5", kind=METRICS),
-        await alter(wire, "m", "metrics", "x", APPEND, kind=METRICS),
-        await alter(wire, "", "metrics", "x", kind=METRICS),
-    ] == [
-        (0, None),
-        (0, None),
-        (InvalidConfig.code, "Illegal client matching pattern: nope=a"),
-        (InvalidRequest.code, bad_interval),
-        (InvalidRequest.code, "Unknown client metrics configuration: nope"),
-        (InvalidConfig.code, "Can't APPEND to key metrics because its type is not LIST."),
-        (InvalidRequest.code, "Subscription name can't be empty"),
-    ]
+    refused, bad = InvalidRequest.code, InvalidConfig.code
+    for (name, setting, value, operation), answer in (
+        (("m", "metrics", "org.apache", SET), (0, None)),
+        (("m", "match", "client_id=a.*", SET), (0, None)),
+        (("m", "match", "nope=a", SET), (bad, "Illegal client matching pattern: nope=a")),
+        (("m", "interval.ms", "5", SET), (refused, bad_interval)),
+        (("m", "nope", "5", SET), (refused, "Unknown client metrics configuration: nope")),
+        (("m", "metrics", "x", APPEND), (bad, "Can't APPEND to key metrics because its type is not LIST.")),
+        (("", "metrics", "x", SET), (refused, "Subscription name can't be empty")),
+    ):
+        assert await alter(wire, name, setting, value, operation, METRICS) == answer
     await broker.stop()
     wire = await connect(await start(directory=tmp_path))
     told = [(one.name, one.value, one.config_source) for one in await describe(wire, METRICS, "m")]
     assert told == [("interval.ms", "300000", 5), ("match", "client_id=a.*", 7), ("metrics", "org.apache", 7)]
-    answer = await wire.call(m.ListConfigResourcesRequest(), 0)
-    assert [(one.resource_name, one.resource_type) for one in answer.config_resources] == [("m", METRICS)]
+    listed = await wire.call(m.ListConfigResourcesRequest(), 0)
+    assert [(one.resource_name, one.resource_type) for one in listed.config_resources] == [("m", METRICS)]

@@ -90,12 +90,8 @@ def test_a_plan_says_what_it_means_and_changes_nothing(run: Run, servers: str) -
         "certainty": None,
         "why": "the oldest record",
     }
-    assert (second["before"], second["after"], second["replayed"], second["after_time"]) == (
-        12,
-        5,
-        7,
-        utc_text(FIRST_MS + 5000),
-    )
+    assert (second["before"], second["after"], second["replayed"]) == (12, 5, 7)
+    assert second["after_time"] == utc_text(FIRST_MS + 5000)
     assert (third["before"], third["after"], third["skipped"], third["after_time"]) == (None, 0, None, None)
     assert committed(servers, "billing") == before
 

@@ -47,20 +47,13 @@ class Side:
     def wanting(
         self, version: int, *topics: Topic, wait_ms: int = 0, session: int = 0, epoch: int = -1
     ) -> m.FetchRequest:
+        by_id = version >= TOPIC_IDS_SINCE
+        part = FetchPartition(0, partition_max_bytes=1 << 20)
+        wanted = [
+            FetchTopic("" if by_id else topic.name, topic.topic_id if by_id else bytes(16), [part]) for topic in topics
+        ]
         return m.FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            session_id=session,
-            session_epoch=epoch,
-            topics=[
-                FetchTopic(
-                    "" if version >= TOPIC_IDS_SINCE else topic.name,
-                    topic.topic_id if version >= TOPIC_IDS_SINCE else bytes(16),
-                    [FetchPartition(0, partition_max_bytes=1 << 20)],
-                )
-                for topic in topics
-            ],
+            max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_id=session, session_epoch=epoch, topics=wanted
         )
 
     def told(self, answer: Any) -> Told:

@@ -246,17 +246,8 @@ class ListingProgram:
     def _commit(self) -> Step:
         chance = self._chance
         places = [self._place() for _ in range(chance.choice([1, 2, 6]))]
-        return (
-            *("commit", chance.choice([1, 2])),
-            {
-                place: (
-                    chance.choice([0, 3, 2**40, -1]),
-                    chance.choice([-1, 0, 4]),
-                    chance.choice(["", "note", "n" * 5000]),
-                )
-                for place in places
-            },
-        )
+        values: list[list[object]] = [[0, 3, 2**40, -1], [-1, 0, 4], ["", "note", "n" * 5000]]
+        return "commit", chance.choice([1, 2]), {place: tuple(map(chance.choice, values)) for place in places}
 
     def _offsets(self) -> Step:
         chance = self._chance

@@ -200,17 +200,10 @@ class Side:
             parts.setdefault(said.place, []).append(
                 acknowledging.AcknowledgementBatch(said.first, said.last, list(said.types))
             )
-        topics = [
-            acknowledging.AcknowledgeTopic(
-                self._id(name),
-                [
-                    acknowledging.AcknowledgePartition(index, some)
-                    for (one, index), some in parts.items()
-                    if one == name
-                ],
-            )
-            for name in dict.fromkeys(name for name, _ in parts)
-        ]
+        by_name: dict[str, list[acknowledging.AcknowledgePartition]] = {}
+        for (name, index), some in parts.items():
+            by_name.setdefault(name, []).append(acknowledging.AcknowledgePartition(index, some))
+        topics = [acknowledging.AcknowledgeTopic(self._id(name), each) for name, each in by_name.items()]
         return acknowledging.ShareAcknowledgeRequest(
             self.group_id, asked.member_id, asked.epoch, asked.is_renewal, topics
         )

@@ -50,15 +50,12 @@ def settle(ask: Ask) -> None:
     added = each(24, "AddPartitionsToTxnTopic", TOPICS, partitions=[0])
     fields = {"v3_and_below_transactional_id": OPEN, "v3_and_below_topics": added}
     ids = {"v3_and_below_producer_id": started[-1].producer_id, "v3_and_below_producer_epoch": 0}
-    until(
-        lambda: (
-            not any(
-                one.partition_error_code
-                for topic in ask(of(24, **fields, **ids), 3).results_by_topic_v3_and_below
-                for one in topic.results_by_partition
-            )
-        )
-    )
+
+    def is_added() -> bool:
+        topics = ask(of(24, **fields, **ids), 3).results_by_topic_v3_and_below
+        return not any(one.partition_error_code for topic in topics for one in topic.results_by_partition)
+
+    until(is_added)
     # The share coordinator learns of a group's partitions a moment after its first member.
     wanted = [part(90, "DescribeShareGroupOffsetsRequestGroup", group_id="gs", topics=None)]
     until(lambda: len(ask(of(90, wanted), 0).groups[0].topics) == len(TOPICS))

@@ -136,15 +136,11 @@ class Society:
 
     def _delete_offsets(self) -> None:
         topics = self.world.random.sample(list(TOPICS), 2)
-        request = m.OffsetDeleteRequest(
-            self._any_group(),
-            [
-                m.OffsetDeleteRequestTopic(
-                    topic, [m.OffsetDeleteRequestPartition(number) for number in range(TOPICS[topic])]
-                )
-                for topic in topics
-            ],
-        )
+        wanted = [
+            m.OffsetDeleteRequestTopic(topic, [*map(m.OffsetDeleteRequestPartition, range(TOPICS[topic]))])
+            for topic in topics
+        ]
+        request = m.OffsetDeleteRequest(self._any_group(), wanted)
         self.world.ask_now(request, 0)
 
     def _delete_groups(self) -> None:

@@ -21,24 +21,17 @@ def listed(offset: int, code_by_partition: Mapping[TopicPartition, int] = {}) ->
 
     def handle(message: m.ListOffsetsRequest, version: int) -> RootMessage:
         assert message.replica_id == -1
-        return m.ListOffsetsResponse(
-            topics=[
-                m.ListOffsetsTopicResponse(
-                    topic.name,
-                    [
-                        m.ListOffsetsPartitionResponse(
-                            each.partition_index,
-                            code_by_partition.get(TopicPartition(topic.name, each.partition_index), 0),
-                            each.timestamp,
-                            offset,
-                            3 if version >= 4 else -1,
-                        )
-                        for each in topic.partitions
-                    ],
-                )
-                for topic in message.topics
-            ]
-        )
+
+        def found(topic: str, part: m.ListOffsetsPartition) -> m.ListOffsetsPartitionResponse:
+            code = code_by_partition.get(TopicPartition(topic, part.partition_index), 0)
+            epoch = 3 if version >= 4 else -1
+            return m.ListOffsetsPartitionResponse(part.partition_index, code, part.timestamp, offset, epoch)
+
+        topics = [
+            m.ListOffsetsTopicResponse(topic.name, [found(topic.name, each) for each in topic.partitions])
+            for topic in message.topics
+        ]
+        return m.ListOffsetsResponse(topics=topics)
 
     return handle
 

@@ -95,13 +95,9 @@ def committed(offset_by_topic: dict[str, list[int]]) -> Handler:
     """Answers OffsetFetch: every group has these offsets."""
 
     def handle(message: m.OffsetFetchRequest, _: int) -> m.OffsetFetchResponse:
+        part = m.OffsetFetchResponsePartitions
         topics = [
-            m.OffsetFetchResponseTopics(
-                name=topic,
-                partitions=[
-                    m.OffsetFetchResponsePartitions(index, offset, -1, "") for index, offset in enumerate(offsets)
-                ],
-            )
+            m.OffsetFetchResponseTopics(topic, partitions=[part(index, at, -1, "") for index, at in enumerate(offsets)])
             for topic, offsets in offset_by_topic.items()
         ]
         groups = [m.OffsetFetchResponseGroup(each.group_id, topics) for each in message.groups]

@@ -91,14 +91,9 @@ def test_runs_are_in_the_order_of_the_log(pair: tuple[list[Any], list[Any]]) -> 
     rows = _placed(pair[0], random.Random(1)).to_pylist()
     order, groups = runs(_NAMES, _placed(pair[0], random.Random(1)))
     own = [[rows[at] for at in order[start : end + 1]] for start, end in zip(groups.starts, groups.ends, strict=True)]
-    assert sorted(map(str, own)) == sorted(
-        str(
-            sorted(
-                (row for row in rows if (row["cluster"], row["partition"]) == key), key=lambda row: row["log_offset"]
-            )
-        )
-        for key in set(pair[0])
-    )
+    by_offset = sorted(rows, key=lambda row: row["log_offset"])
+    expected = [[row for row in by_offset if (row["cluster"], row["partition"]) == key] for key in set(pair[0])]
+    assert sorted(map(str, own)) == sorted(map(str, expected))
 
 
 def test_an_earlier_row_is_the_last_one_before(pair: tuple[list[Any], list[Any]]) -> None:

@@ -11,16 +11,12 @@ from groupkeeper.protocol.primitives import RootMessage
 
 def told(message: m.DescribeConfigsRequest, version: int) -> RootMessage:
     """Each resource has a config with its own name as value."""
-    return m.DescribeConfigsResponse(
-        results=[
-            m.DescribeConfigsResult(
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-                configs=[m.DescribeConfigsResourceResult("a", each.resource_name, config_source=77, config_type=77)],
-            )
-            for each in message.resources
-        ]
-    )
+
+    def result(of: m.DescribeConfigsResource) -> m.DescribeConfigsResult:
+        config = m.DescribeConfigsResourceResult("a", of.resource_name, config_source=77, config_type=77)
+        return m.DescribeConfigsResult(0, None, of.resource_type, of.resource_name, [config])
+
+    return m.DescribeConfigsResponse(results=[result(each) for each in message.resources])
 
 
 async def test_each_broker_is_asked_for_its_own_configs() -> None:

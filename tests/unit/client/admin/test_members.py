@@ -18,17 +18,12 @@ def leaving(error_code: int = 0, **code_by_member: int) -> Handler:
     def handle(message: m.LeaveGroupRequest, version: int) -> RootMessage:
         if version < 3:
             return m.LeaveGroupResponse(error_code=error_code or code_by_member.get(message.member_id, 0))
-        return m.LeaveGroupResponse(
-            error_code=error_code,
-            members=[
-                m.MemberResponse(
-                    each.member_id,
-                    each.group_instance_id,
-                    code_by_member.get(each.group_instance_id or each.member_id, 0),
-                )
-                for each in message.members
-            ],
-        )
+
+        def outcome(of: m.MemberIdentity) -> m.MemberResponse:
+            code = code_by_member.get(of.group_instance_id or of.member_id, 0)
+            return m.MemberResponse(of.member_id, of.group_instance_id, code)
+
+        return m.LeaveGroupResponse(error_code=error_code, members=[outcome(each) for each in message.members])
 
     return handle
 

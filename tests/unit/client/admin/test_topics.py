@@ -21,24 +21,14 @@ TOPIC_ID = bytes(range(16))
 
 
 def metadata_of(broker: ScriptedBroker) -> RootMessage:
-    return m.MetadataResponse(
-        brokers=[m.MetadataResponseBroker(0, broker.host, broker.port)],
-        topics=[
-            m.MetadataResponseTopic(
-                0,
-                "t",
-                TOPIC_ID,
-                False,
-                [
-                    m.MetadataResponsePartition(5, 1, -1, -1, [0, 1], [], [0]),
-                    m.MetadataResponsePartition(0, 0, 0, 4, [0, 1], [0], [1]),
-                ],
-                1 << 3,
-            ),
-            m.MetadataResponseTopic(29, "secret"),
-            m.MetadataResponseTopic(0, "__consumer_offsets", is_internal=True),
-        ],
-    )
+    topic, part = m.MetadataResponseTopic, m.MetadataResponsePartition
+    parts = [part(5, 1, -1, -1, [0, 1], [], [0]), part(0, 0, 0, 4, [0, 1], [0], [1])]
+    topics = [
+        topic(0, "t", TOPIC_ID, False, parts, 1 << 3),
+        topic(29, "secret"),
+        topic(0, "__consumer_offsets", is_internal=True),
+    ]
+    return m.MetadataResponse(brokers=[m.MetadataResponseBroker(0, broker.host, broker.port)], topics=topics)
 
 
 async def test_topics_with_their_partitions() -> None:
