@@ -16,7 +16,7 @@ from groupkeeper.protocol.primitives import RootMessage
 Handler = Callable[[Any, Call, Any], Awaitable[RootMessage | None]]
 """The first is the Broker, which imports this table; the last the request."""
 Reply = Callable[[Any, Call, Any], Any]
-"""A function whose answers may be awaitable while `BrokerBase.answers_may_wait`."""
+"""A function whose responses may be awaitable while `BrokerBase.answers_may_wait`."""
 Refusal = Callable[[Call, Any, KafkaError], RootMessage]
 
 
@@ -67,8 +67,8 @@ class Api:
 
 def _waiting(reply: Reply) -> Handler:
     async def handle(broker: Any, call: Call, request: Any) -> RootMessage:
-        answer = reply(broker, call, request)
-        return answer if isinstance(answer, RootMessage) else await answer
+        response = reply(broker, call, request)
+        return response if isinstance(response, RootMessage) else await response
 
     return handle
 
@@ -77,7 +77,7 @@ _UNSTABLE = frozenset((22,))
 """APIs that have an unstable version above the highest stable one in Kafka 4.4.0."""
 
 NOT_YET: dict[int, int] = {}
-"""The highest version offered of an API whose newer ones have messages, and no answers yet, by key."""
+"""The highest version offered of an API whose newer ones have messages, and no responses yet, by key."""
 
 TABLE: dict[int, Api] = {
     key: Api(key, where)

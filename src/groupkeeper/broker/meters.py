@@ -140,7 +140,7 @@ class GroupMeters:
 
     Attributes:
         marks: the coordinator's meters by their sensor.
-        processing: operations, from their start to the answer or to parking.
+        processing: operations, from their start to the response or to parking.
         flushing: appends to the log.
         loading: partitions that were read.
     """

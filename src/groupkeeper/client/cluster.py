@@ -79,7 +79,7 @@ class Cluster:
             refused = [each for each in failures if isinstance(each, errors.AuthenticationFailed)]
             if refused:
                 raise refused[0]
-            if all(isinstance(each, errors.UnresolvableName | errors.UnexpectedAnswer) for each in failures):
+            if all(isinstance(each, errors.UnresolvableName | errors.UnexpectedResponse) for each in failures):
                 raise _summary(failures)
             if last is None or not deadline.has_passed:
                 last = _summary(failures)
@@ -147,7 +147,7 @@ class Cluster:
     ) -> m.MetadataResponse:
         """Metadata of topics by name, None for all; never creates a topic. Brokers and leaders are cached.
 
-        Raises the error of the whole answer; topics have their own.
+        Raises the error of the whole response; topics have their own.
         """
         names = None if topics is None else list(topics)
 
@@ -167,20 +167,22 @@ class Cluster:
                 include_topic_authorized_operations=with_operations,
             )
 
-        answer = await self.ask_any(m.MetadataResponse, build, deadline)
-        if answer.error_code:
-            raise error_for(answer.error_code)
-        self._remember(answer)
-        return answer
+        response = await self.ask_any(m.MetadataResponse, build, deadline)
+        if response.error_code:
+            raise error_for(response.error_code)
+        self._remember(response)
+        return response
 
-    def _remember(self, answer: m.MetadataResponse) -> None:
-        if answer.brokers:
-            self.nodes = {each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in answer.brokers}
+    def _remember(self, response: m.MetadataResponse) -> None:
+        if response.brokers:
+            self.nodes = {
+                each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers
+            }
             for node in self.nodes.values():
                 self.peer(node)
-        self.cluster_id = answer.cluster_id
-        self.controller_id = answer.controller_id
-        for topic in answer.topics:
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        for topic in response.topics:
             if topic.name is not None:
                 for partition in topic.partitions:
                     self.leaders[topic.name, partition.partition_index] = partition.leader_id

@@ -1,4 +1,4 @@
-"""One connection to a broker: frames out, frames in, answers matched to requests by correlation id."""
+"""One connection to a broker: frames out, frames in, responses matched to requests by correlation id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Explain = Callable[[Address, OSError], errors.ClientError | None]
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection, open or closed. Requests may be sent without waiting for the answers of earlier ones."""
+    """A connection, open or closed. Requests may be sent without waiting for the responses of earlier ones."""
 
     __slots__ = (
         "_buffer",
@@ -77,8 +77,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         received = bytes(memoryview(self._buffer)[:nbytes])
-        # Join the chunks of a large answer once, when all have arrived: memory grows with received bytes, not with the
-        # size field.
+        # Join the chunks of a large response once, when all have arrived: memory grows with received bytes, not with
+        # the size field.
         if self._chunks:
             self._chunks.append(received)
             self._received_bytes += nbytes
@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         self._needed_bytes = 4
         while end - pos >= 4:
             size = int.from_bytes(received[pos : pos + 4], "big")
-            least = 4 if self._token is None else 0  # a token may be empty, an answer has a correlation id
+            least = 4 if self._token is None else 0  # a token may be empty, a response has a correlation id
             if not least <= size <= self._max_answer_bytes:
                 self._fail(_bad_size(self.address, received[pos : pos + 8], size, self._max_answer_bytes))
                 return
@@ -117,32 +117,32 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the owner.
 
     async def ask(self, request: RootMessage, version: int, answer_type: type[A], timeout_s: float) -> A:
-        """Send a request and wait for its answer.
+        """Send a request and wait for its response.
 
-        Raises ConnectionFailed, CallTimedOut, UnexpectedAnswer, Unrepresentable. After a cancellation or a timeout
-        the late answer is dropped when it comes.
+        Raises ConnectionFailed, CallTimedOut, UnexpectedResponse, Unrepresentable. After a cancellation or a timeout
+        the late response is dropped when it comes.
         """
         frame = await self.exchange(request, version, timeout_s)
         try:
             return decode_response(answer_type, frame, version)[1]
         except MalformedMessage as error:
-            failure = errors.UnexpectedAnswer(f"{self.address}: malformed reply: {error}")
+            failure = errors.UnexpectedResponse(f"{self.address}: malformed reply: {error}")
             self._fail(failure)
             raise failure from error
 
     async def exchange(self, request: RootMessage, version: int, timeout_s: float) -> bytes:
         """As `ask`, but returns the undecoded frame: response header and body."""
-        answer = self._send(request, version)
+        response = self._send(request, version)
         # Not asyncio.timeout, which costs as much as writing the request.
-        expiry = asyncio.get_running_loop().call_later(timeout_s, self._expire, answer, timeout_s)
+        expiry = asyncio.get_running_loop().call_later(timeout_s, self._expire, response, timeout_s)
         try:
-            return await answer
+            return await response
         finally:
             expiry.cancel()
 
-    def _expire(self, answer: asyncio.Future[bytes], timeout_s: float) -> None:
-        if not answer.done():
-            answer.set_exception(errors.CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms"))
+    def _expire(self, response: asyncio.Future[bytes], timeout_s: float) -> None:
+        if not response.done():
+            response.set_exception(errors.CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms"))
 
     async def exchange_token(self, token: bytes, timeout_s: float) -> bytes:
         """Send a frame without header and wait for another: SASL before Kafka 1.0. No request may be in flight."""
@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
             self._token = None
 
     def abort(self, reason: Exception | None = None) -> None:
-        """Drop the connection at once; requests that wait for answers fail with `reason`."""
+        """Drop the connection at once; requests that wait for responses fail with `reason`."""
         self._fail(reason or errors.ClientClosed(f"{self.address}: the client was closed"))
 
     async def wait_closed(self) -> None:
@@ -179,12 +179,12 @@ class Connection(asyncio.BufferedProtocol):
         except UnsupportedField as error:
             raise errors.Unrepresentable(f"the request cannot be represented: {error}") from error
         self._correlation_id = 0 if correlation_id == INT_MAX else correlation_id + 1
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.pending[correlation_id] = answer
+        response: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.pending[correlation_id] = response
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.append(frame)
-        return answer
+        return response
 
     def _flush(self) -> None:
         """Write the requests of one round of the event loop at once."""
@@ -197,11 +197,11 @@ class Connection(asyncio.BufferedProtocol):
             if not self._token.done():
                 self._token.set_result(frame)
             return
-        answer = self.pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
-        if answer is None:
-            self._fail(errors.UnexpectedAnswer(f"{self.address}: a reply to a request that was not sent"))
-        elif not answer.done():
-            answer.set_result(frame)
+        response = self.pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
+        if response is None:
+            self._fail(errors.UnexpectedResponse(f"{self.address}: a reply to a request that was not sent"))
+        elif not response.done():
+            response.set_result(frame)
 
     def _fail(self, failure: Exception) -> None:
         if self._failure is not None:
@@ -210,19 +210,19 @@ class Connection(asyncio.BufferedProtocol):
         self._chunks = []
         if self._transport is not None:
             self._transport.abort()
-        for answer in (*self.pending.values(), self._token):
-            if answer is not None and not answer.done():
-                answer.set_exception(errors.copy_of(failure))
+        for response in (*self.pending.values(), self._token):
+            if response is not None and not response.done():
+                response.set_exception(errors.copy_of(failure))
         self.pending.clear()
 
 
-def _bad_size(address: Address, start: bytes, size: int, limit: int) -> errors.UnexpectedAnswer:
+def _bad_size(address: Address, start: bytes, size: int, limit: int) -> errors.UnexpectedResponse:
     if start[:2] in (b"\x15\x03", b"\x16\x03"):
         from groupkeeper.client.tls_trouble import only_tls
 
         return only_tls(address)
     if start[:4] == b"HTTP":
-        return errors.UnexpectedAnswer(f"{address}: it is an HTTP server, not a Kafka broker")
+        return errors.UnexpectedResponse(f"{address}: it is an HTTP server, not a Kafka broker")
     if size > limit:
-        return errors.AnswerTooLarge(f"{address}: a reply of {size} bytes is over the limit of {limit}")
-    return errors.UnexpectedAnswer(f"{address}: it is not a Kafka broker: a reply of {size} bytes is too short")
+        return errors.ResponseTooLarge(f"{address}: a reply of {size} bytes is over the limit of {limit}")
+    return errors.UnexpectedResponse(f"{address}: it is not a Kafka broker: a reply of {size} bytes is too short")

@@ -40,18 +40,18 @@ class BrokersNotFound(ClientError):
 
 
 class CallTimedOut(ClientError):
-    """Within the call's timeout came no answer, or only retriable errors. `__cause__` is the last failure."""
+    """Within the call's timeout came no response, or only retriable errors. `__cause__` is the last failure."""
 
 
 class ClientClosed(ClientError):
     """The client was closed before or while the call ran."""
 
 
-class UnexpectedAnswer(ClientError):
-    """The peer doesn't use Kafka's protocol, or its answer is malformed or too large."""
+class UnexpectedResponse(ClientError):
+    """The peer doesn't use Kafka's protocol, or its response is malformed or too large."""
 
 
-class AnswerTooLarge(UnexpectedAnswer):
+class ResponseTooLarge(UnexpectedResponse):
     """The response exceeds the client's limit. Calls on many keys are retried with fewer keys per request."""
 
 

@@ -21,10 +21,10 @@ async def offered_mechanisms(address: Address, settings: Settings, security: Sec
         return ()
     try:
         # A broker refuses the empty mechanism name, and lists the enabled mechanisms.
-        answer = await connection.ask(SaslHandshakeRequest(""), 0, SaslHandshakeResponse, DIAGNOSIS_S)
+        response = await connection.ask(SaslHandshakeRequest(""), 0, SaslHandshakeResponse, DIAGNOSIS_S)
     except ClientError:
         return ()
     finally:
         connection.abort()
         await connection.wait_closed()
-    return answer.mechanisms if answer.error_code == UnsupportedSaslMechanism.code else ()
+    return response.mechanisms if response.error_code == UnsupportedSaslMechanism.code else ()

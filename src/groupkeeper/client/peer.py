@@ -17,7 +17,7 @@ from groupkeeper.client.errors import (
     ClientError,
     ConnectionFailed,
     SaslMissing,
-    UnexpectedAnswer,
+    UnexpectedResponse,
     copy_of,
 )
 from groupkeeper.client.opener import DIAGNOSIS_S, open_connection
@@ -39,7 +39,7 @@ log.addHandler(logging.NullHandler())  # no output by default: errors have the s
 class Peer:
     """One broker. Connections are opened when they are needed and shared by concurrent requests.
 
-    `failures` counts the failed attempts since the last answer. `node` is the broker's node in the cluster; None
+    `failures` counts the failed attempts since the last response. `node` is the broker's node in the cluster; None
     for a bootstrap server whose broker is not known yet. `is_advertised`: the address comes from the cluster, not
     from the user.
     """
@@ -88,14 +88,14 @@ class Peer:
         return type(failure)(f"{failure} (broker {self.node.id} advertises this address: see advertised.listeners)")
 
     async def ask(self, answer_type: type[A], request: Request, deadline: Deadline) -> A:
-        """Send a request in the highest version that both sides support, and wait for the answer.
+        """Send a request in the highest version that both sides support, and wait for the response.
 
         The wait ends with request.timeout.ms or the deadline, whichever comes first. Raises ConnectionFailed,
-        CallTimedOut, UnexpectedAnswer, UnsupportedVersion, and errors of `request(version)`.
+        CallTimedOut, UnexpectedResponse, UnsupportedVersion, and errors of `request(version)`.
         """
         try:
             connection = await self._connection(deadline)
-        except UnexpectedAnswer:
+        except UnexpectedResponse:
             self.failures += 1
             raise
         except ConnectionFailed as error:
@@ -106,14 +106,14 @@ class Peer:
         timeout_s = self._settings.request_timeout_ms / 1000
         left_s = deadline.left_s()
         try:
-            answer = await connection.ask(message, version, answer_type, min(timeout_s, left_s))
+            response = await connection.ask(message, version, answer_type, min(timeout_s, left_s))
         except CallTimedOut as error:
             self.failures += 1
             if timeout_s < left_s:
                 # The broker doesn't reply on this connection: requests queued behind would time out too.
                 connection.abort(ConnectionFailed(str(error)))
             raise
-        except (ConnectionFailed, UnexpectedAnswer) as error:
+        except (ConnectionFailed, UnexpectedResponse) as error:
             self.failures += 1
             if isinstance(error, ConnectionFailed) and not self._has_answered and self.failures == 2:
                 await self._complain_of_missing_sasl(error)
@@ -122,7 +122,7 @@ class Peer:
             raise
         self.failures = 0
         self._has_answered = True
-        return answer
+        return response
 
     async def close(self, reason: ClientError | None = None) -> None:
         """Drop all connections and wait until their sockets are gone; calls fail with `reason`, or ClientClosed."""
@@ -205,7 +205,7 @@ class Peer:
 
     async def _authenticated(self, connection: Connection) -> Connection:
         """Authenticate, and take the connection into use. Also for reauthentication: the broker replies to earlier
-        requests first, so there is no need to wait for their answers.
+        requests first, so there is no need to wait for their responses.
         """
         try:
             await self._security.authenticate(connection, self._settings.socket_connection_setup_timeout_ms / 1000)

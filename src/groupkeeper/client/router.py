@@ -126,21 +126,21 @@ class Routed(Generic[K, V]):
         while keys:
             try:
                 async with slots:
-                    answers = await self._ask(peer, keys, self._deadline)
+                    responses = await self._ask(peer, keys, self._deadline)
             except (errors.ConnectionFailed, errors.CallTimedOut) as error:
                 failures: dict[K, Failure] = dict.fromkeys(keys, error)
                 if isinstance(error, errors.ConnectionFailed):
                     self._causes.update(failures)
                 await self._move(failures, backoff)
                 return
-            except (errors.AnswerTooLarge, errors.Unrepresentable) as error:
+            except (errors.ResponseTooLarge, errors.Unrepresentable) as error:
                 for part in self._halves(keys, error):
                     self._group.create_task(self._send_chunk(peer, part, backoff.copy()))
                 return
             except (errors.ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
                 return
-            same_broker, after_lookup = self._sort(keys, answers)
+            same_broker, after_lookup = self._sort(keys, responses)
             if after_lookup:
                 self._group.create_task(self._move(after_lookup, backoff.copy()))
             keys = self._keep_retriable(same_broker)
@@ -152,33 +152,33 @@ class Routed(Generic[K, V]):
         if keys and await self._may_retry(keys, causes, backoff):
             await self._find(keys, True, backoff)
 
-    def _sort(self, keys: list[K], answers: dict[K, V | Failure]) -> tuple[dict[K, Failure], dict[K, Failure]]:
+    def _sort(self, keys: list[K], responses: dict[K, V | Failure]) -> tuple[dict[K, Failure], dict[K, Failure]]:
         same_broker: dict[K, Failure] = {}
         after_lookup: dict[K, Failure] = {}
         done, failed, retries = self._batch.done, self._batch.failed, self._retries
         for key in keys:
             try:
-                answer = answers[key]
+                response = responses[key]
             except KeyError:
                 failed[key] = errors.MissingResult(f"{self._deadline.name}: the reply has no result for {key}")
                 continue
-            if not isinstance(answer, Exception):
-                done[key] = answer  # the usual case; this runs for every group
-            elif isinstance(answer, KafkaError):
-                if answer.code in retries.same_broker:
-                    same_broker[key] = self._causes[key] = answer
-                elif answer.code in retries.after_lookup:
-                    after_lookup[key] = self._causes[key] = answer
+            if not isinstance(response, Exception):
+                done[key] = response  # the usual case; this runs for every group
+            elif isinstance(response, KafkaError):
+                if response.code in retries.same_broker:
+                    same_broker[key] = self._causes[key] = response
+                elif response.code in retries.after_lookup:
+                    after_lookup[key] = self._causes[key] = response
                 else:
-                    failed[key] = answer
-            elif isinstance(answer, errors.ConnectionFailed):
-                after_lookup[key] = self._causes[key] = answer
-            elif isinstance(answer, errors.CallTimedOut):
-                after_lookup[key] = answer
-            elif isinstance(answer, errors.ClientError):
-                failed[key] = answer
+                    failed[key] = response
+            elif isinstance(response, errors.ConnectionFailed):
+                after_lookup[key] = self._causes[key] = response
+            elif isinstance(response, errors.CallTimedOut):
+                after_lookup[key] = response
+            elif isinstance(response, errors.ClientError):
+                failed[key] = response
             else:
-                done[key] = answer
+                done[key] = response
         return same_broker, after_lookup
 
     def _halves(self, keys: list[K], error: errors.ClientError) -> tuple[list[K], ...]:
@@ -219,17 +219,17 @@ class Routed(Generic[K, V]):
 
 async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dict[K, V | Failure]:
     """Sends one request per key, several at a time, to brokers that accept one key per request."""
-    answers: dict[K, V | Failure] = {}
+    responses: dict[K, V | Failure] = {}
     queue = iter(keys)
 
     async def work() -> None:
         for key in queue:
             try:
-                answers[key] = await ask(key)
+                responses[key] = await ask(key)
             except (errors.ClientError, KafkaError) as error:
-                answers[key] = error
+                responses[key] = error
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(len(keys), _UNBATCHED_IN_FLIGHT)):
             group.create_task(work())
-    return answers
+    return responses

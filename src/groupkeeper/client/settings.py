@@ -10,7 +10,7 @@ CONNECTIONS_PER_BROKER = 4
 """A broker serves the requests of one connection one after the other, so big batches are spread over several."""
 
 MAX_ANSWER_BYTES = 100 * 1024 * 1024
-"""Larger answers are refused: they are nearly always no Kafka answer at all. Kafka's own limit for requests."""
+"""Larger responses are refused: they are nearly always none of Kafka. Kafka's own limit for requests."""
 
 
 class Settings:

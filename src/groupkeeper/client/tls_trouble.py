@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 
 from groupkeeper.client.addresses import Address
-from groupkeeper.client.errors import ClientError, ConnectionFailed, TlsFailed, UnexpectedAnswer
+from groupkeeper.client.errors import ClientError, ConnectionFailed, TlsFailed, UnexpectedResponse
 
 _EXPIRED, _NOT_YET_VALID, _REVOKED = 10, 9, 23
 _UNTRUSTED = (2, 18, 19, 20, 21, 24, 27, 28)
@@ -105,10 +105,10 @@ def _refused(reason: str, properties: Mapping[str, str]) -> str:
     return f"the broker refused the TLS handshake ({alert}), it may want a client certificate: {way_out}"
 
 
-def only_tls(address: Address) -> UnexpectedAnswer:
+def only_tls(address: Address) -> UnexpectedResponse:
     """The error for a peer that uses TLS when the properties don't."""
     way_out = "use security.protocol=SSL (SASL_SSL with a login), or the port of a listener without TLS"
-    return UnexpectedAnswer(f"{address}: it answers with TLS, but security.protocol has none: {way_out}")
+    return UnexpectedResponse(f"{address}: it answers with TLS, but security.protocol has none: {way_out}")
 
 
 async def answers_with_tls(host: str, port: int, timeout_s: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.client.connection import Connection
-from groupkeeper.client.errors import NotABroker, UnexpectedAnswer, UnsupportedVersion
+from groupkeeper.client.errors import NotABroker, UnexpectedResponse, UnsupportedVersion
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.framing import api_name, decode_response
 from groupkeeper.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -62,7 +62,7 @@ def _constant(key: int) -> str:
 
 
 async def ask_versions(connection: Connection, highest: int, timeout_s: float) -> dict[int, tuple[int, int]]:
-    """The versions that the broker advertises, by API key (KIP-511: an error 35 answer has the form of version 0)."""
+    """The versions that the broker advertises, by API key (KIP-511: an error 35 response has the form of version 0)."""
     version = highest
     while True:
         request = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION) if version >= 3 else ApiVersionsRequest()
@@ -70,15 +70,15 @@ async def ask_versions(connection: Connection, highest: int, timeout_s: float) -
         error_code = int.from_bytes(frame[4:6], "big", signed=True)
         is_refused = error_code == _UNSUPPORTED_VERSION
         try:
-            _, answer = decode_response(ApiVersionsResponse, frame, 0 if is_refused else version)
+            _, response = decode_response(ApiVersionsResponse, frame, 0 if is_refused else version)
         except MalformedMessage as error:
             if not (is_refused and version):
-                raise UnexpectedAnswer(f"{connection.address}: malformed reply: {error}") from error
-            answer = ApiVersionsResponse()
-        versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+                raise UnexpectedResponse(f"{connection.address}: malformed reply: {error}") from error
+            response = ApiVersionsResponse()
+        versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
         if error_code == 0:
             return versions
         if not is_refused or version == 0:
-            raise UnexpectedAnswer(f"{connection.address}: the reply to ApiVersions has error {error_code}")
+            raise UnexpectedResponse(f"{connection.address}: the reply to ApiVersions has error {error_code}")
         # Since 2.4 the error response has the highest version that the broker supports; before, version 0 always works.
         version = min(version - 1, versions.get(ApiVersionsRequest.API_KEY, (0, 0))[1])

@@ -61,7 +61,7 @@ class Coordinator:
     # --- computing: none of these changes anything
 
     def handle(self, call: GroupCall, now_ms: int) -> Result:
-        """Answers a request. A protocol error is an answer too; the state is unchanged then."""
+        """Answers a request. A protocol error is a response too; the state is unchanged then."""
         state, settings_of = self._state, self.settings_of
         try:
             match call.request:
@@ -135,7 +135,7 @@ class Coordinator:
     ) -> Result:
         """Called when the records of an operation could not be appended: returns the result that replaces it.
 
-        `cause` is the call, timer, lookup or work of the operation, None for one without. `error` is the answer for
+        `cause` is the call, timer, lookup or work of the operation, None for one without. `error` is the response for
         clients.
         """
         if cause is None:

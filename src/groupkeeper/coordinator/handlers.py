@@ -162,7 +162,7 @@ class TypeHandler(Generic[AnyGroup]):
         return []
 
     def unload(self, group: AnyGroup) -> Iterable[Released]:
-        """The replies to parked calls when the partition is unloaded."""
+        """The responses to parked calls when the partition is unloaded."""
         return ()
 
 

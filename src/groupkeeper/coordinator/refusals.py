@@ -16,7 +16,7 @@ D = TypeVar("D")
 
 
 def refuse(request: Message, error: KafkaError) -> Message:
-    """The answer to a group request that failed as a whole; requests have the form that `Coordinator.handle` takes."""
+    """The response to a group request that failed as a whole, in the form that `Coordinator.handle` takes."""
     match request:
         case m.JoinGroupRequest():
             return m.JoinGroupResponse(error_code=error.code, protocol_name=None, member_id=request.member_id)

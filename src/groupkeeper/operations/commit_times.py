@@ -100,9 +100,9 @@ class OffsetsReader:
                     self._replay(batch)
                 behind = header.next_offset
         except (CorruptRecord, MalformedMessage) as error:
-            from groupkeeper.client.errors import UnexpectedAnswer
+            from groupkeeper.client.errors import UnexpectedResponse
 
-            self.corrupt[tp] = UnexpectedAnswer(f"a record cannot be read: {error}")
+            self.corrupt[tp] = UnexpectedResponse(f"a record cannot be read: {error}")
             return 2**63 - 1
         return behind
 

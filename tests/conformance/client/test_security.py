@@ -18,7 +18,7 @@ from tests.web_server import Asked, Reply, answering
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.errors import AuthenticationFailed, BrokersNotFound, ClientError, TlsFailed, UnexpectedAnswer
+from groupkeeper.client.errors import AuthenticationFailed, BrokersNotFound, ClientError, TlsFailed, UnexpectedResponse
 from groupkeeper.protocol.errors import SaslAuthenticationFailed
 
 pytestmark = pytest.mark.conformance
@@ -249,7 +249,7 @@ async def test_brokers_that_are_not_trusted(secure: Secure) -> None:
 async def test_the_wrong_protocol(secure: Secure) -> None:
     text = await secure.fails("PLAINTEXT", {"security.protocol": "SSL"}, TlsFailed)
     assert "no TLS there, but security.protocol=SSL: use security.protocol=PLAINTEXT" in text
-    assert "it answers with TLS" in await secure.fails("TLS", {"security.protocol": "PLAINTEXT"}, UnexpectedAnswer)
+    assert "it answers with TLS" in await secure.fails("TLS", {"security.protocol": "PLAINTEXT"}, UnexpectedResponse)
     text = await secure.fails("PLAINTEXT", {"security.protocol": "SASL_PLAINTEXT", **sasl("PLAIN")})
     assert "the listener there does not use SASL" in text
     text = await secure.fails("SASL", {"security.protocol": "PLAINTEXT"}, ClientError)

@@ -16,7 +16,7 @@ from groupkeeper.client.errors import (
     IllegalArgument,
     InvalidAddress,
     NotABroker,
-    UnexpectedAnswer,
+    UnexpectedResponse,
     UnresolvableName,
     UnsupportedSecurity,
 )
@@ -70,7 +70,7 @@ async def test_what_waiting_cannot_change_fails_at_once() -> None:
         async with fast_admin("no-such-host.invalid:9092", default_api_timeout_ms="60000"):
             pass
     async with ScriptedBroker(handlers={"ApiVersions": in_turn(lambda *_: b"HTTP/1.1 400")}) as broker:
-        with pytest.raises(UnexpectedAnswer, match="HTTP server"):
+        with pytest.raises(UnexpectedResponse, match="HTTP server"):
             async with fast_admin(broker.bootstrap_servers, default_api_timeout_ms="60000"):
                 pass
 

@@ -11,13 +11,13 @@ from groupkeeper.client.addresses import Address
 from groupkeeper.client.connection import Connection
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import (
-    AnswerTooLarge,
     AuthenticationFailed,
     CallTimedOut,
     ClientClosed,
     ClientError,
     ConnectionFailed,
-    UnexpectedAnswer,
+    ResponseTooLarge,
+    UnexpectedResponse,
     UnresolvableName,
     UnsupportedVersion,
 )
@@ -78,13 +78,13 @@ async def test_a_late_answer_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "says"),
     [
-        (b"\x15\x03\x03\x00\x02\x02\x28", UnexpectedAnswer, "answers with TLS"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", UnexpectedAnswer, "an HTTP server"),
-        (b"\x7f\xff\xff\xff1234", AnswerTooLarge, "over the limit of 1000000"),
-        (b"\xff\xff\xff\xff1234", AnswerTooLarge, "over the limit"),
-        (b"\x00\x00\x00\x02ab", UnexpectedAnswer, "not a Kafka broker"),
-        (raw_answer(77, listing(), 5), UnexpectedAnswer, "a request that was not sent"),
-        (raw_frame(b"\x00\x00\x00\x00\x00garbage"), UnexpectedAnswer, "malformed reply"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", UnexpectedResponse, "answers with TLS"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", UnexpectedResponse, "an HTTP server"),
+        (b"\x7f\xff\xff\xff1234", ResponseTooLarge, "over the limit of 1000000"),
+        (b"\xff\xff\xff\xff1234", ResponseTooLarge, "over the limit"),
+        (b"\x00\x00\x00\x02ab", UnexpectedResponse, "not a Kafka broker"),
+        (raw_answer(77, listing(), 5), UnexpectedResponse, "a request that was not sent"),
+        (raw_frame(b"\x00\x00\x00\x00\x00garbage"), UnexpectedResponse, "malformed reply"),
     ],
 )
 async def test_what_is_no_answer_ends_the_connection(answer: bytes, kind: type[ClientError], says: str) -> None:
@@ -191,7 +191,7 @@ async def test_api_versions_falls_back(highest: int, style: str, asked: list[int
     [
         (in_turn(HangUp), ConnectionFailed, "closed the connection on the first request: it may want TLS"),
         (in_turn(Silence), ConnectionFailed, "accepts connections but does not answer"),
-        (in_turn(lambda *_: b"HTTP/1.1 400 Bad Request\r\n"), UnexpectedAnswer, "HTTP server"),
+        (in_turn(lambda *_: b"HTTP/1.1 400 Bad Request\r\n"), UnexpectedResponse, "HTTP server"),
     ],
 )
 async def test_what_is_no_plain_kafka_is_named(handler: Handler, kind: type[ClientError], says: str) -> None:
@@ -211,7 +211,7 @@ async def test_what_is_no_plain_kafka_is_named(handler: Handler, kind: type[Clie
 )
 async def test_a_broken_handshake(answer: bytes, says: str) -> None:
     async with peered(ScriptedBroker(handlers={"ApiVersions": in_turn(lambda *_: answer)})) as peer:
-        with pytest.raises(UnexpectedAnswer) as caught:
+        with pytest.raises(UnexpectedResponse) as caught:
             await ask_listing(peer)
         assert says in str(caught.value)
 

@@ -10,7 +10,7 @@ from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admi
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
-from groupkeeper.client.errors import CallTimedOut, UnexpectedAnswer
+from groupkeeper.client.errors import CallTimedOut, UnexpectedResponse
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.fetch_response import PartitionData
@@ -108,7 +108,7 @@ async def test_a_corrupt_batch_fails_those_who_need_it() -> None:
     async with leader_of(FetchedLogs(by_place([log])), 1) as (_, admin):
         found = await admin.record_timestamps([Position(TOPIC, 0, offset) for offset in range(4)])
     assert {position.offset: time for position, time in found.done.items()} == {0: 1, 1: 2, 3: 4}
-    assert [(each.offset, type(why)) for each, why in found.failed.items()] == [(2, UnexpectedAnswer)]
+    assert [(each.offset, type(why)) for each, why in found.failed.items()] == [(2, UnexpectedResponse)]
 
 
 async def test_a_leader_that_never_has_room_is_a_reason() -> None:

@@ -15,7 +15,7 @@ from tests.unit.client.scripted_broker import (
     scripted,
 )
 
-from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult, Unrepresentable
+from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, MissingResult, ResponseTooLarge, Unrepresentable
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
@@ -197,7 +197,7 @@ async def test_answers_that_are_too_large_are_asked_for_in_parts() -> None:
     async with scripted({"DeleteGroups": handle}) as (_, admin):
         assert list((await admin.delete_consumer_groups(groups)).all()) == groups
     async with scripted({"DeleteGroups": in_turn(lambda *_: b"\x7f\xff\xff\xff")}) as (_, admin):
-        assert isinstance((await admin.delete_consumer_groups(["a"])).failed["a"], AnswerTooLarge)
+        assert isinstance((await admin.delete_consumer_groups(["a"])).failed["a"], ResponseTooLarge)
 
 
 async def test_a_name_without_a_form_on_the_wire_fails_alone() -> None:

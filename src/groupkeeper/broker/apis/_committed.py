@@ -18,27 +18,27 @@ LEADERS_SINCE = 10
 class Uncommitted(PendingReplication):
     """A produced batch that waits for in-sync replicas."""
 
-    def __init__(self, answer: PartitionProduceResponse, produced: Produced, node: int) -> None:
+    def __init__(self, response: PartitionProduceResponse, produced: Produced, node: int) -> None:
         """`node`: the node that got the request."""
-        end_offset = answer.base_offset + produced.header.next_offset - produced.header.base_offset
+        end_offset = response.base_offset + produced.header.next_offset - produced.header.base_offset
         super().__init__(produced.log, end_offset, node)
-        self._answer = answer
+        self._response = response
 
     def time_out(self) -> None:
-        """Sets REQUEST_TIMED_OUT in the batch's answer."""
-        self._answer.error_code = RequestTimedOut.code
+        """Sets REQUEST_TIMED_OUT in the batch's response."""
+        self._response.error_code = RequestTimedOut.code
 
     def refuse_with_leader(self, call: Call) -> int:
-        """Sets NOT_LEADER_OR_FOLLOWER and the new leader in the batch's answer; returns the leader."""
-        self._answer.error_code = NotLeaderOrFollower.code
-        return set_leader(self._answer, self.log, call)
+        """Sets NOT_LEADER_OR_FOLLOWER and the new leader in the batch's response; returns the leader."""
+        self._response.error_code = NotLeaderOrFollower.code
+        return set_leader(self._response, self.log, call)
 
 
-def set_leader(answer: PartitionProduceResponse, log: PartitionLog, call: Call) -> int:
+def set_leader(response: PartitionProduceResponse, log: PartitionLog, call: Call) -> int:
     """Sets a partition's leader, as the node sees it, if the version has the field; returns the leader."""
     known = log.placement.known_to(call.node)
     if call.api_version >= LEADERS_SINCE:
-        answer.current_leader = LeaderIdAndEpoch(known.leader, known.epoch)
+        response.current_leader = LeaderIdAndEpoch(known.leader, known.epoch)
     return known.leader
 
 

@@ -29,14 +29,14 @@ def reply_of(broker: Broker, call: Call, operation: Operation, group_id: str, re
 
 
 async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
-    """The coordinator's answer, or its refusal for a principal that may not do `operation`."""
+    """The coordinator's response, or its refusal for a principal that may not do `operation`."""
     if not may_group(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return await broker.groups.ask(group_id, request, call)
 
 
 async def refuse_or_ask(broker: Broker, call: Call, request: Any, error: KafkaError | None) -> Message:
-    """The coordinator's answer, or a refusal with `error` if that is given."""
+    """The coordinator's response, or a refusal with `error` if that is given."""
     if error is not None:
         return refuse(request, error)
     return await broker.groups.ask(request.group_id, request, call)
@@ -54,11 +54,11 @@ async def ask_each(
     known: Callable[[Any], Any] | None = None,
     parks: bool = False,
 ) -> Any:
-    """The coordinators' answer about several groups, in the order of the groups: of several answers the first, with all
+    """The coordinators' response about several groups, in their order: of several responses the first, with all
     groups. A group whose coordinator is late, or that the caller may not access, does not affect the others.
 
     Args:
-        request: may be modified. name: its array of groups. refused: the answer for a group that the caller may not
+        request: may be modified. name: its array of groups. refused: the response for a group that the caller may not
         access. id_of: the id of an element. known: the element to send to its coordinator; None: unchanged.
         parks: whether coordinators may park the request.
     """
@@ -76,19 +76,19 @@ async def ask_each(
         part = copy(request)
         setattr(part, name, [asked[at] if known is None else known(asked[at]) for at in indexes])
         asking.append(broker.groups.ask(id_of(asked[indexes[0]]), part, call))
-    answers: list[Any] = await all_of(broker, asking)
-    if len(allowed) == len(asked) and len(answers) == 1:
-        return answers[0]
-    whole = answers[0] if answers else response_class(request.API_KEY)()
+    responses: list[Any] = await all_of(broker, asking)
+    if len(allowed) == len(asked) and len(responses) == 1:
+        return responses[0]
+    whole = responses[0] if responses else response_class(request.API_KEY)()
     array = "results" if isinstance(whole, DeleteGroupsResponse) else "groups"
-    found = dict(zip(chain.from_iterable(parts), chain(*[getattr(one, array) for one in answers]), strict=True))
+    found = dict(zip(chain.from_iterable(parts), chain(*[getattr(one, array) for one in responses]), strict=True))
     about = [found.get(at) or refused(id_of(one), GroupAuthorizationFailed()) for at, one in enumerate(asked)]
     setattr(whole, array, about)
     return whole
 
 
 async def all_of(broker: Broker, answering: Iterable[Awaitable[T]]) -> list[T]:
-    """The coordinators' answers. Waits for late coordinators concurrently."""
+    """The coordinators' responses. Waits for late coordinators concurrently."""
     return await gather(*answering) if broker.answers_may_wait else [await one for one in answering]
 
 

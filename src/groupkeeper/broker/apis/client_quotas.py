@@ -17,7 +17,7 @@ from groupkeeper.protocol.messages.describe_client_quotas_request import Describ
 from groupkeeper.protocol.primitives import RootMessage
 
 _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
-"""The order of Java's HashMap, in which Kafka's answers name the parts of an entity."""
+"""The order of Java's HashMap, in which Kafka's responses name the parts of an entity."""
 
 
 async def handle_describe(broker: Broker, call: Call, request: DescribeClientQuotasRequest) -> RootMessage:

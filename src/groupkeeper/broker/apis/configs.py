@@ -94,15 +94,15 @@ async def alter_each(
     broker: Broker,
     resources: Sequence[R],
     alter: Callable[[R], None],
-    answer: Callable[[R, errors.KafkaError | None], A],
+    response: Callable[[R, errors.KafkaError | None], A],
 ) -> list[A]:
-    """Alters each resource; returns the answers. Refuses repeated resources, as Apache Kafka does."""
+    """Alters each resource; returns the responses. Refuses repeated resources, as Apache Kafka does."""
     seen: set[tuple[int, str]] = set()
     repeated: set[tuple[int, str]] = set()
     async for one in in_turns(resources):
         named = one.resource_type, one.resource_name
         (repeated if named in seen else seen).add(named)
-    answers = []
+    responses = []
     refused = errors.InvalidRequest("Each resource must appear at most once.")
     async for one in in_turns(resources):
         error: errors.KafkaError | None = None
@@ -113,9 +113,9 @@ async def alter_each(
                 alter(one)
             except errors.KafkaError as refusal:
                 error = refusal
-        answers.append(answer(one, error))
+        responses.append(response(one, error))
     await broker.resume_held_changes()
-    return answers
+    return responses
 
 
 def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> Resource:

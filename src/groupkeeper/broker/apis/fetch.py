@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.network.fetch_sessions import Answers, FetchContext, PartitionKey
+    from groupkeeper.broker.network.fetch_sessions import FetchContext, PartitionKey, Responses
 
 _TOPIC_IDS_SINCE = 13
 _SESSIONS_SINCE = 7
@@ -47,34 +47,34 @@ async def handle(broker: Broker, call: Call, request: FetchRequest) -> FetchResp
     for key in context.wanted if call.api_version >= _TOPIC_IDS_SINCE else ():
         if key.topic_id not in context.names and (topic := broker.topics.by_id(key.topic_id)) is not None:
             context.names[key.topic_id] = topic.name
-    answers = await _read(broker, call, context)
-    error, session_id, news = context.answer(answers, call.received_ms)
+    responses = await _read(broker, call, context)
+    error, session_id, news = context.answer(responses, call.received_ms)
     leaders = {part.current_leader.leader_id for part in news.values() if part.error_code}
     endpoints = [NodeEndpoint(*one) for one in broker.endpoints(call, leaders)] if leaders else ()
     return FetchResponse(0, error, session_id, _by_topic(news), endpoints)
 
 
-async def _read(broker: Broker, call: Call, context: FetchContext) -> Answers:
+async def _read(broker: Broker, call: Call, context: FetchContext) -> Responses:
     request = call.message
     assert isinstance(request, FetchRequest)
     deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
     reading = _Reading(broker, call, context)
     await reading.pass_over()
     if reading.is_due or request.max_wait_ms <= 0:
-        return reading.answers
+        return reading.responses
     while (missing := reading.missing_bytes()) > 0:
         if not await wait_for(Waiter(missing), reading.logs, deadline):
             break
     again = _Reading(broker, call, context, reading.refused)
     await again.pass_over()
-    return again.answers
+    return again.responses
 
 
-def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
+def _by_topic(responses: Responses) -> list[FetchableTopicResponse]:
     """The topics of a response. The order of partitions is kept, so a topic may occur more than once."""
     topics: list[FetchableTopicResponse] = []
     parts: list[PartitionData] = []
-    for key, part in answers.items():
+    for key, part in responses.items():
         if not topics or (topics[-1].topic, topics[-1].topic_id) != key[:2]:
             parts = []
             topics.append(FetchableTopicResponse(key.topic, key.topic_id, parts))
@@ -97,14 +97,14 @@ def refuse(call: Call, request: FetchRequest, error: KafkaError) -> FetchRespons
 class _Reading:
     """One pass over the partitions of a request, by the limits of Apache Kafka.
 
-    A batch that is larger than its partition's limit, or than the rest of the answer's limit, is sent only for the
+    A batch that is larger than its partition's limit, or than the rest of the response's limit, is sent only for the
     first partition that has records, and alone; later partitions then have no records.
 
     Attributes:
-        answers: the response for each partition. Unauthorized and missing partitions come last.
+        responses: the response for each partition. Unauthorized and missing partitions come last.
         refused: the unauthorized and missing ones; partitions deleted while the request waits keep their place.
         logs: partitions to wait for.
-        is_due: whether the answer need not wait: enough bytes, an error of a log, or nothing to wait for.
+        is_due: whether the response need not wait: enough bytes, an error of a log, or nothing to wait for.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _Reading:
     ) -> None:
         request = call.message
         assert isinstance(request, FetchRequest)
-        self.answers: Answers = {}
+        self.responses: Responses = {}
         self._broker = broker
         self._call = call
         self._size = 0
@@ -137,15 +137,15 @@ class _Reading:
             try:
                 log = self._log(key)
             except KafkaError as error:
-                self.answers[key] = _refused(key.partition, error, [])
+                self.responses[key] = _refused(key.partition, error, [])
                 is_known = self._refused_before is None or key in self._refused_before
                 if is_known and not isinstance(error, errors.InconsistentTopicId):
                     refused.append((not isinstance(error, errors.UnknownTopicId), key))
                 continue
-            self.answers[key] = self._read(log, part)
+            self.responses[key] = self._read(log, part)
         self.refused = [key for _, key in sorted(refused, key=itemgetter(0))]
         for key in self.refused:
-            self.answers[key] = self.answers.pop(key)
+            self.responses[key] = self.responses.pop(key)
         self.is_due = self._has_error or not self._read_logs or self._size >= self._min_bytes
 
     @property
@@ -153,7 +153,7 @@ class _Reading:
         return [log for log, _ in self._read_logs]
 
     def missing_bytes(self) -> int:
-        """How many bytes the answer still waits for. Each partition counts up to its own limit."""
+        """How many bytes the response still waits for. Each partition counts up to its own limit."""
         missing = self._min_bytes
         for log, part in self._read_logs:
             try:
@@ -222,7 +222,7 @@ class _Reading:
         self._require(placement, part)
         if self._is_replica:
             raise errors.NotLeaderOrFollower  # no other broker has replicas
-        answer = PartitionData(
+        response = PartitionData(
             partition_index=part.partition,
             high_watermark=self._here(log, log.high_watermark),
             last_stable_offset=self._here(log, log.last_stable_offset),
@@ -233,8 +233,8 @@ class _Reading:
             nearest = self._broker.topics.placements.nearest(placement, self._rack)
             if nearest != node:
                 self._has_error = True  # like an error, it ends the wait
-                answer.preferred_read_replica = nearest
-                return answer
+                response.preferred_read_replica = nearest
+                return response
         if part.last_fetched_epoch >= 0:
             epoch, end = placement.end_of(part.last_fetched_epoch, log.log_end_offset)
             if epoch < 0:
@@ -243,19 +243,19 @@ class _Reading:
                 )
             if epoch < part.last_fetched_epoch or part.fetch_offset > end:
                 self._has_error = True  # like an error, it ends the wait
-                answer.aborted_transactions = None
-                answer.diverging_epoch = EpochEndOffset(epoch, end)
-                return answer
+                response.aborted_transactions = None
+                response.diverging_epoch = EpochEndOffset(epoch, end)
+                return response
         limit = min(part.partition_max_bytes, self._room)
-        answer.records = records = log.read(
+        response.records = records = log.read(
             part.fetch_offset, limit, at_least_one=self._size == 0, end_offset=self._end_offset(log)
         )
         self._size += len(records)
         self._room = max(self._room - len(records), 0)
         if self._committed:
             has_no_room = not records and limit > 0 and part.fetch_offset < log.last_stable_offset
-            answer.aborted_transactions = None if has_no_room else _aborted(log, part.fetch_offset, len(records))
-        return answer
+            response.aborted_transactions = None if has_no_room else _aborted(log, part.fetch_offset, len(records))
+        return response
 
 
 def _aborted(log: PartitionLog, offset: int, size: int) -> list[AbortedTransaction]:

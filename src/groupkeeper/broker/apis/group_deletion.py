@@ -35,13 +35,13 @@ def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
 async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequest) -> m.OffsetDeleteResponse:
     if not may_group(broker, call, Operation.DELETE, request.group_id):
         return m.OffsetDeleteResponse(error_code=errors.GroupAuthorizationFailed.code)
-    answers: dict[str, list[m.OffsetDeleteResponsePartition]] = {}
+    responses: dict[str, list[m.OffsetDeleteResponsePartition]] = {}
     accepted = []
     for topic in request.topics:
         error_code = _check_topic(broker, call, topic.name)
         if error_code:
             refused = [m.OffsetDeleteResponsePartition(one.partition_index, error_code) for one in topic.partitions]
-            answers.setdefault(topic.name, []).extend(refused)
+            responses.setdefault(topic.name, []).extend(refused)
             continue
         known = []
         for one in topic.partitions:
@@ -49,7 +49,7 @@ async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequ
                 known.append(one)
                 continue
             refusal = m.OffsetDeleteResponsePartition(one.partition_index, errors.UnknownTopicOrPartition.code)
-            answers.setdefault(topic.name, []).append(refusal)
+            responses.setdefault(topic.name, []).append(refusal)
         topic.partitions = known
         if known:
             accepted.append(topic)
@@ -59,7 +59,7 @@ async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequ
     assert isinstance(response, m.OffsetDeleteResponse)
     if response.error_code:
         return response
-    refused_topics = {name: m.OffsetDeleteResponseTopic(name, partitions) for name, partitions in answers.items()}
+    refused_topics = {name: m.OffsetDeleteResponseTopic(name, partitions) for name, partitions in responses.items()}
     response.topics = joined(refused_topics, response.topics, lambda topic: topic.name)
     return response
 

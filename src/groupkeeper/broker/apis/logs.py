@@ -45,19 +45,19 @@ async def handle_offsets(broker: Broker, call: Call, request: m.ListOffsetsReque
     committed = request.isolation_level == _READ_COMMITTED
     topics: dict[str, dict[int, m.ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        answers = topics.setdefault(topic.name, {})
+        responses = topics.setdefault(topic.name, {})
         for part in topic.partitions:
             try:
                 require_topic(broker, call, Operation.DESCRIBE, topic.name)
                 if counts[topic.name, part.partition_index] > 1:
                     raise errors.InvalidRequest
                 log = broker.topics.partition(topic.name, part.partition_index)
-                answer = await _find(broker, call, log, part, committed)
+                response = await _find(broker, call, log, part, committed)
             except KafkaError as error:
-                answer = m.ListOffsetsPartitionResponse(part.partition_index, error.code)
-            answers[part.partition_index] = answer
+                response = m.ListOffsetsPartitionResponse(part.partition_index, error.code)
+            responses[part.partition_index] = response
     return m.ListOffsetsResponse(
-        topics=[m.ListOffsetsTopicResponse(name, list(answers.values())) for name, answers in topics.items()]
+        topics=[m.ListOffsetsTopicResponse(name, list(responses.values())) for name, responses in topics.items()]
     )
 
 

@@ -57,26 +57,26 @@ def _check(request: MetadataRequest, version: int) -> None:
 async def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
     wanted = request.topics
     if wanted is None or (call.api_version == 0 and not wanted):
-        answers = []
+        responses = []
         names = [name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name)]
         async for name in in_turns(names):
             topic = broker.topics.get(name)
             if topic is not None:
-                answers.append(_describe(broker, call, request, topic))
-        return answers
+                responses.append(_describe(broker, call, request, topic))
+        return responses
     # Each topic once; a request that names any topic by id uses ids only.
     ids = [topic_id for topic_id in dict.fromkeys(topic.topic_id for topic in wanted) if topic_id != ZERO_UUID]
     if ids:
-        answers = [_by_id(broker, call, request, topic_id) async for topic_id in in_turns(ids)]
+        responses = [_by_id(broker, call, request, topic_id) async for topic_id in in_turns(ids)]
     else:
         names = list(dict.fromkeys(topic.name or "" for topic in wanted))
         creates = _creates(broker, request, names)
-        answers = []
+        responses = []
         async for name in in_turns(names):
-            answers.append(_by_name(broker, call, request, name, creates=creates))
-            if creates and answers[-1].error_code:
+            responses.append(_by_name(broker, call, request, name, creates=creates))
+            if creates and responses[-1].error_code:
                 await asyncio.sleep(0)  # another request may create it
-    return sorted(answers, key=_rank)
+    return sorted(responses, key=_rank)
 
 
 def _creates(broker: Broker, request: MetadataRequest, names: Sequence[str]) -> bool:
@@ -87,10 +87,10 @@ def _creates(broker: Broker, request: MetadataRequest, names: Sequence[str]) -> 
     return len(names) <= most or sum(broker.topics.get(name) is None for name in names) <= most
 
 
-def _rank(answer: MetadataResponseTopic) -> int:
+def _rank(response: MetadataResponseTopic) -> int:
     """A sort key: unknown ids first, then existing topics, missing topics, and unauthorized topics."""
     ranks = {errors.UnknownTopicId.code: 0, 0: 1, errors.TopicAuthorizationFailed.code: 3}
-    return ranks.get(answer.error_code, 2)
+    return ranks.get(response.error_code, 2)
 
 
 def _by_id(broker: Broker, call: Call, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:

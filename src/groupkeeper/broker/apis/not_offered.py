@@ -1,5 +1,5 @@
 """APIs for features that this broker lacks: voters, several controllers; and SASL on an authenticated connection.
-Answers are those of Apache Kafka 4.4.0 without these features.
+Responses are those of Apache Kafka 4.4.0 without these features.
 """
 
 from __future__ import annotations

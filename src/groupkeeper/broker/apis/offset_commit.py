@@ -50,7 +50,7 @@ async def _replicated(broker: Broker, call: Call, request: OffsetCommitRequest, 
 
 
 def _with_refused(response: Message, refused: Refused[Any]) -> RootMessage:
-    """The coordinator's answer is unchanged, repeated topics included, unless partitions were refused."""
+    """The coordinator's response is unchanged, repeated topics included, unless partitions were refused."""
     assert isinstance(response, OffsetCommitResponse)
     if refused.partitions:
         response.topics = refused.topics(response.topics)

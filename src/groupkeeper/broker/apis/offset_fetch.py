@@ -55,13 +55,13 @@ async def _answer(broker: Broker, call: Call, request: OffsetFetchRequest) -> Ro
     response: OffsetFetchResponse = await ask_each(
         broker, call, Operation.DESCRIBE, request, "groups", _refused, id_of=_ID, known=known
     )
-    for group, answer in zip(groups, response.groups, strict=True):  # a repeated group has two answers
-        if answer.error_code:
+    for group, group_response in zip(groups, response.groups, strict=True):  # a repeated group has two responses
+        if group_response.error_code:
             continue
         if group.topics is None:
-            answer.topics = _visible_topics(broker, call, answer.topics)
+            group_response.topics = _visible_topics(broker, call, group_response.topics)
         elif others := hidden.get(id(group)):
-            answer.topics = [*answer.topics, *others]
+            group_response.topics = [*group_response.topics, *others]
     return _response(request, call.api_version, response)
 
 
@@ -163,11 +163,11 @@ def _visible_topics(
 def _response(request: OffsetFetchRequest, version: int, response: OffsetFetchResponse) -> OffsetFetchResponse:
     if version >= _SEVERAL_GROUPS_SINCE:
         return response
-    (answer,) = response.groups
-    if version >= _GROUP_ERROR_SINCE or not answer.error_code:
+    (group_response,) = response.groups
+    if version >= _GROUP_ERROR_SINCE or not group_response.error_code:
         return OffsetFetchResponse(
-            topics=[OffsetFetchResponseTopic(one.name, _old_partitions(one)) for one in answer.topics],
-            error_code=answer.error_code,
+            topics=[OffsetFetchResponseTopic(one.name, _old_partitions(one)) for one in group_response.topics],
+            error_code=group_response.error_code,
         )
     # Version 1 has no field for a group's error, so each partition gets it.
     return OffsetFetchResponse(
@@ -175,7 +175,7 @@ def _response(request: OffsetFetchRequest, version: int, response: OffsetFetchRe
             OffsetFetchResponseTopic(
                 topic.name,
                 [
-                    OffsetFetchResponsePartition(index, -1, -1, "", answer.error_code)
+                    OffsetFetchResponsePartition(index, -1, -1, "", group_response.error_code)
                     for index in topic.partition_indexes
                 ],
             )

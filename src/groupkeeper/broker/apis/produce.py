@@ -50,7 +50,7 @@ async def handle(broker: Broker, call: Call, request: ProduceRequest) -> RootMes
     _require_allowed(broker, call, request)
     room: int | None = None
     turn_end = perf_counter() + _TURN_S
-    answers = []
+    responses = []
     leaders: list[int] = []
     waiting: list[Uncommitted] = []
     late: list[tuple[Produced, PartitionProduceResponse]] = []
@@ -64,18 +64,18 @@ async def handle(broker: Broker, call: Call, request: ProduceRequest) -> RootMes
                 turn_end = perf_counter() + _TURN_S
             log = topic.partition(part.index) if topic is not None else None
             log = log.seen_by(call.node) if log is not None else None
-            parts.append(answer := PartitionProduceResponse(part.index))
+            parts.append(response := PartitionProduceResponse(part.index))
             try:
                 produced = _produced(broker, call, topic, log, wanted, part)
                 if not produced.read():
                     room = _room_for(request) if room is None else room
                     await broker.topics.long_reads.run(produced.read_all, min(room, MAX_DECOMPRESSED))
                     room -= len(produced.content)
-                if not _append(broker, call, produced, answer, waiting):
-                    late.append((produced, answer))
+                if not _append(broker, call, produced, response, waiting):
+                    late.append((produced, response))
             except KafkaError as error:
-                leaders += _refuse(answer, error, log, call)
-        answers.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
+                leaders += _refuse(response, error, log, call)
+        responses.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
     if late:
         refused = await asyncio.gather(*[_append_added(broker, call, *one, waiting) for one in late])
         leaders += chain(*refused)
@@ -83,12 +83,12 @@ async def handle(broker: Broker, call: Call, request: ProduceRequest) -> RootMes
         await committed(waiting, request.timeout_ms)
         leaders += [one.refuse_with_leader(call) for one in waiting if one.has_moved]
     if leaders:
-        return _with_leaders(broker, call, answers, leaders)
-    return None if request.acks == 0 else ProduceResponse(answers)
+        return _with_leaders(broker, call, responses, leaders)
+    return None if request.acks == 0 else ProduceResponse(responses)
 
 
 def _with_leaders(
-    broker: Broker, call: Call, answers: list[TopicProduceResponse], leaders: list[int]
+    broker: Broker, call: Call, responses: list[TopicProduceResponse], leaders: list[int]
 ) -> ProduceResponse:
     """The response, with the addresses of the nodes that lead moved partitions."""
     request = call.message
@@ -96,7 +96,7 @@ def _with_leaders(
     if request.acks == 0:
         raise CloseConnection(f"a Produce request without acknowledgement failed: {errors.NotLeaderOrFollower.name}")
     endpoints = broker.endpoints(call, leaders) if call.api_version >= LEADERS_SINCE else ()
-    return ProduceResponse(answers, 0, [NodeEndpoint(*one) for one in endpoints])
+    return ProduceResponse(responses, 0, [NodeEndpoint(*one) for one in endpoints])
 
 
 def _require_allowed(broker: Broker, call: Call, request: ProduceRequest) -> None:
@@ -124,7 +124,7 @@ def _room_for(request: ProduceRequest) -> int:
 
 def refuse(call: Call, request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     if request.acks == 0:
-        # The producer waits for no answer; a closed connection signals the error.
+        # The producer waits for no response; a closed connection signals the error.
         raise CloseConnection(f"a Produce request without acknowledgement failed: {error.name}")
     return ProduceResponse(
         [
@@ -165,7 +165,7 @@ def _produced(
 
 
 def _append(
-    broker: Broker, call: Call, produced: Produced, answer: PartitionProduceResponse, waiting: list[Uncommitted]
+    broker: Broker, call: Call, produced: Produced, response: PartitionProduceResponse, waiting: list[Uncommitted]
 ) -> bool:
     """Appends a batch. Returns False, without appending, while replicas of the transaction coordinator lack the
     partition. Raises `KafkaError`.
@@ -181,29 +181,29 @@ def _append(
     produced.admit(call.received_ms)
     if produced.header.is_transactional and not _admit(broker, call, log, produced.header):
         return False
-    answer.base_offset = log.append(produced.records, call.received_ms, produced.header)
+    response.base_offset = log.append(produced.records, call.received_ms, produced.header)
     if log.config.message_timestamp_type == "LogAppendTime":
-        answer.log_append_time_ms = call.received_ms
-    answer.log_start_offset = log.log_start_offset
+        response.log_append_time_ms = call.received_ms
+    response.log_start_offset = log.log_start_offset
     if request.acks == -1 and placement.held_high_watermark is not None:
-        waiting.append(Uncommitted(answer, produced, call.node))
+        waiting.append(Uncommitted(response, produced, call.node))
     return True
 
 
 async def _append_added(
-    broker: Broker, call: Call, produced: Produced, answer: PartitionProduceResponse, waiting: list[Uncommitted]
+    broker: Broker, call: Call, produced: Produced, response: PartitionProduceResponse, waiting: list[Uncommitted]
 ) -> list[int]:
     """Waits for replicas of the transaction coordinator, then appends. Returns as `_refuse`."""
     request = call.message
     assert isinstance(request, ProduceRequest)
     assert request.transactional_id is not None
     try:
-        while not _append(broker, call, produced, answer, waiting):
+        while not _append(broker, call, produced, response, waiting):
             await broker.transactions.until_added(request.transactional_id)
     except (errors.CoordinatorNotAvailable, errors.NotCoordinator):
-        return _refuse(answer, errors.NotEnoughReplicas(), produced.log, call)
+        return _refuse(response, errors.NotEnoughReplicas(), produced.log, call)
     except KafkaError as error:
-        return _refuse(answer, error, produced.log, call)
+        return _refuse(response, error, produced.log, call)
     return []
 
 
@@ -237,22 +237,22 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
     return is_added
 
 
-def _refuse(answer: PartitionProduceResponse, error: KafkaError, log: PartitionLog | None, call: Call) -> list[int]:
-    """Sets an error in the answer; returns the leader to be named in the response, if any."""
-    answer.error_code, answer.base_offset = error.code, -1
+def _refuse(response: PartitionProduceResponse, error: KafkaError, log: PartitionLog | None, call: Call) -> list[int]:
+    """Sets an error in the response; returns the leader to be named in the response, if any."""
+    response.error_code, response.base_offset = error.code, -1
     if isinstance(error, _NotInTransaction):
-        answer.error_message = _NOT_ADDED
+        response.error_message = _NOT_ADDED
         return []
     if log is None:
         return []
     if isinstance(error, errors.NotLeaderOrFollower):
-        return [set_leader(answer, log, call)]
+        return [set_leader(response, log, call)]
     if isinstance(
         error, errors.InvalidProducerEpoch | errors.InvalidTxnState | errors.OutOfOrderSequenceNumber | RefusedRecords
     ):
-        answer.log_start_offset = log.log_start_offset
+        response.log_start_offset = log.log_start_offset
     if isinstance(error, RefusedRecords):  # only errors of single records have a message (Kafka 4.4.0 ReplicaManager)
-        answer.error_code = error.reason.code
-        answer.record_errors = [BatchIndexAndErrorMessage(at, why) for at, why in error.record_errors]
-        answer.error_message = error.message
+        response.error_code = error.reason.code
+        response.record_errors = [BatchIndexAndErrorMessage(at, why) for at, why in error.record_errors]
+        response.error_message = error.message
     return []

@@ -105,20 +105,20 @@ async def _acknowledge(
 def _tell_leaders(
     broker: Broker,
     call: Call,
-    answers: Mapping[TopicIdPartition, Any],
+    responses: Mapping[TopicIdPartition, Any],
     leader: Callable[[int, int], Any],
     node: Callable[..., N],
 ) -> list[N]:
     """Sets the leaders of partitions that this node does not lead, as it sees them; returns their addresses."""
     leaders = set()
-    for (topic_id, index), answer in answers.items():
-        if answer.error_code != errors.NotLeaderOrFollower.code:
+    for (topic_id, index), response in responses.items():
+        if response.error_code != errors.NotLeaderOrFollower.code:
             continue
         topic = broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
         if log is not None:
             known = log.placement.known_to(call.node)
-            answer.current_leader = leader(known.leader, known.epoch)
+            response.current_leader = leader(known.leader, known.epoch)
             leaders.add(known.leader)
     return [node(*one) for one in broker.endpoints(call, leaders)] if leaders else []
 
@@ -139,11 +139,11 @@ def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[
     return acknowledgements
 
 
-async def _by_topic(answers: Mapping[TopicIdPartition, N]) -> dict[bytes, list[N]]:
-    """The answers grouped by topic, in the order of each topic's first partition."""
+async def _by_topic(responses: Mapping[TopicIdPartition, N]) -> dict[bytes, list[N]]:
+    """The responses grouped by topic, in the order of each topic's first partition."""
     grouped: dict[bytes, list[N]] = {}
-    async for (topic_id, _), answer in in_turns(answers.items()):
-        grouped.setdefault(topic_id, []).append(answer)
+    async for (topic_id, _), response in in_turns(responses.items()):
+        grouped.setdefault(topic_id, []).append(response)
     return grouped
 
 
@@ -165,19 +165,19 @@ async def handle_fetch(broker: Broker, call: Call, request: m.ShareFetchRequest)
         raise errors.InvalidRequest
     session = await _session(broker, call, request)
     results = await _acknowledge_each(broker, call, request, acknowledged)
-    answers: dict[TopicIdPartition, PartitionData] = {}
+    responses: dict[TopicIdPartition, PartitionData] = {}
     if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
-        answers = await _fetch(broker, call, request, session)
+        responses = await _fetch(broker, call, request, session)
     async for tp, error in in_turns(results.items()):
-        _add_result(answers.setdefault(tp, PartitionData(tp[1])), error)
+        _add_result(responses.setdefault(tp, PartitionData(tp[1])), error)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
-    endpoints = _tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
+    endpoints = _tell_leaders(broker, call, responses, LeaderIdAndEpoch, NodeEndpoint)
     return m.ShareFetchResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(
             session.group_id
         ).effective.group_share_record_lock_duration_ms,
-        responses=[m.ShareFetchableTopicResponse(*topic) for topic in (await _by_topic(answers)).items()],
+        responses=[m.ShareFetchableTopicResponse(*topic) for topic in (await _by_topic(responses)).items()],
         node_endpoints=endpoints,
     )
 
@@ -231,14 +231,14 @@ async def _fetch(
     broker: Broker, call: Call, request: m.ShareFetchRequest, session: ShareSession
 ) -> dict[TopicIdPartition, PartitionData]:
     """The response for each partition; partitions without changes are left out."""
-    answers: dict[TopicIdPartition, PartitionData] = {}
+    responses: dict[TopicIdPartition, PartitionData] = {}
     topics: dict[TopicIdPartition, str | None] = {}
     async for tp, name in in_turns(_rotated(session)):
         if name is None or may_topic(broker, call, Operation.READ, name):
             topics[tp] = name
         else:
             error = errors.TopicAuthorizationFailed()
-            answers[tp] = PartitionData(tp[1], error.code, error.message)
+            responses[tp] = PartitionData(tp[1], error.code, error.message)
     max_bytes = min(request.max_bytes, max(broker.front(call.node).server.fetch_room, 1))
     wanted = WantedRecords(
         session=session,
@@ -250,16 +250,16 @@ async def _fetch(
         batch_size=request.batch_size,
         is_strict=request.share_acquire_mode == _RECORD_LIMIT,
     )
-    answers |= await fetch(broker.share_sessions.partitions, wanted) if topics else {}
+    responses |= await fetch(broker.share_sessions.partitions, wanted) if topics else {}
     if request.share_session_epoch == FIRST_EPOCH:
-        return answers
+        return responses
     replies = {
-        tp: answer
-        async for tp, answer in in_turns(answers.items())
-        if answer.records or answer.error_code or tp in session.unanswered
+        tp: response
+        async for tp, response in in_turns(responses.items())
+        if response.records or response.error_code or tp in session.unanswered
     }
-    session.unanswered.difference_update(answers)
-    session.unanswered.update(tp for tp, answer in answers.items() if answer.error_code)
+    session.unanswered.difference_update(responses)
+    session.unanswered.update(tp for tp, response in responses.items() if response.error_code)
     return replies
 
 
@@ -270,10 +270,10 @@ def _rotated(session: ShareSession) -> list[tuple[TopicIdPartition, str | None]]
     return topics[first:] + topics[:first]
 
 
-def _add_result(answer: PartitionData, error: KafkaError | None) -> None:
+def _add_result(response: PartitionData, error: KafkaError | None) -> None:
     if error is not None:
-        answer.acknowledge_error_code = error.code
-        answer.acknowledge_error_message = error.message
+        response.acknowledge_error_code = error.code
+        response.acknowledge_error_message = error.message
 
 
 async def handle_acknowledge(
@@ -293,13 +293,13 @@ async def handle_acknowledge(
     results = await _acknowledge_each(broker, call, request, acknowledged)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
-    answers = {tp: _acknowledged(tp[1], error) for tp, error in results.items()}
+    responses = {tp: _acknowledged(tp[1], error) for tp, error in results.items()}
     endpoints = _tell_leaders(
-        broker, call, answers, acknowledge_response.LeaderIdAndEpoch, acknowledge_response.NodeEndpoint
+        broker, call, responses, acknowledge_response.LeaderIdAndEpoch, acknowledge_response.NodeEndpoint
     )
     return m.ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(group_id).effective.group_share_record_lock_duration_ms,
-        responses=[m.ShareAcknowledgeTopicResponse(*topic) for topic in (await _by_topic(answers)).items()],
+        responses=[m.ShareAcknowledgeTopicResponse(*topic) for topic in (await _by_topic(responses)).items()],
         node_endpoints=endpoints,
     )
 

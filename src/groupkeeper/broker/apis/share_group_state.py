@@ -51,8 +51,8 @@ async def handle(broker: Broker, call: Call, request: Any) -> RootMessage:
     operated = await states.operate_on(
         [keys[at] for at in here], lambda at: api.operate(states, keys[here[at]], asked[here[at]][1]), call.node, 1
     )
-    answers = iter(operated)
-    done = iter([refusal or next(answers) for refusal in refusals])
+    responses = iter(operated)
+    done = iter([refusal or next(responses) for refusal in refusals])
     results = []
     for topic in topics:
         partitions = [_result(api, one.partition, next(done)) for one in topic.partitions]

@@ -51,11 +51,11 @@ async def handle_init(broker: Broker, call: Call, request: m.InitProducerIdReque
         if not _may_write_at_all(broker, call):
             return _refused(errors.ClusterAuthorizationFailed.code)
         return m.InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
-    answer = await broker.transactions.ask(request.transactional_id, request, call)
-    assert isinstance(answer, m.InitProducerIdResponse)
-    if answer.error_code:
-        return _refused(_code_for_version(_INIT_FENCED_SINCE, call.api_version, answer.error_code))
-    return answer
+    response = await broker.transactions.ask(request.transactional_id, request, call)
+    assert isinstance(response, m.InitProducerIdResponse)
+    if response.error_code:
+        return _refused(_code_for_version(_INIT_FENCED_SINCE, call.api_version, response.error_code))
+    return response
 
 
 def _may_write_at_all(broker: Broker, call: Call) -> bool:
@@ -182,11 +182,11 @@ async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.
     """Commits or aborts a transaction; from version 5 on the response has the epoch of the next one (KIP-890)."""
     if not may_use(broker, call, request.transactional_id):
         return m.EndTxnResponse(error_code=errors.TransactionalIdAuthorizationFailed.code)
-    answer = await broker.transactions.ask(request.transactional_id, request, call)
-    assert isinstance(answer, m.EndTxnResponse)
-    if answer.error_code:
-        return m.EndTxnResponse(error_code=_code_for_version(_FENCED_SINCE, call.api_version, answer.error_code))
-    return answer
+    response = await broker.transactions.ask(request.transactional_id, request, call)
+    assert isinstance(response, m.EndTxnResponse)
+    if response.error_code:
+        return m.EndTxnResponse(error_code=_code_for_version(_FENCED_SINCE, call.api_version, response.error_code))
+    return response
 
 
 _Lagging = list[tuple[m.WritableTxnMarkerPartitionResult, PendingReplication]]
@@ -198,14 +198,14 @@ async def handle_markers(broker: Broker, call: Call, request: m.WriteTxnMarkersR
     if not may_cluster(broker, call, Operation.ALTER):
         require_cluster(broker, call, Operation.CLUSTER_ACTION)
     lagging: _Lagging = []
-    answer = m.WriteTxnMarkersResponse([_write(broker, marker, call.node, lagging) for marker in request.markers])
+    response = m.WriteTxnMarkersResponse([_write(broker, marker, call.node, lagging) for marker in request.markers])
     deadline_s = asyncio.get_running_loop().time() + broker.config.request_timeout_ms / 1000
     for result, written in lagging:
         if not await written.wait_until_decided(deadline_s):
             result.error_code = errors.RequestTimedOut.code
         elif written.has_moved:
             result.error_code = errors.NotLeaderOrFollower.code
-    return answer
+    return response
 
 
 def refuse_markers(call: Call, request: m.WriteTxnMarkersRequest, error: KafkaError) -> m.WriteTxnMarkersResponse:
@@ -276,9 +276,9 @@ async def handle_describe(
     for ids in broker.transactions.split_by_shard(known):
         part = copy(request)
         part.transactional_ids = ids
-        answer = await broker.transactions.ask(ids[0], part, call)
-        assert isinstance(answer, m.DescribeTransactionsResponse)
-        for found in answer.transaction_states:
+        response = await broker.transactions.ask(ids[0], part, call)
+        assert isinstance(response, m.DescribeTransactionsResponse)
+        for found in response.transaction_states:
             if found.topics:
                 topics = (one for one in found.topics if may_topic(broker, call, Operation.DESCRIBE, one.topic))
                 found.topics = list(topics)
@@ -306,11 +306,11 @@ async def handle_list(broker: Broker, call: Call, request: m.ListTransactionsReq
     known = copy(request)
     known.state_filters = sorted(STATE_NAMES.intersection(request.state_filters)) or [""] * bool(unknown)
     for shard in broker.transactions.shards_on(call.node):
-        answer = shard.ask(known, call.api_version)
-        assert isinstance(answer, m.ListTransactionsResponse)
-        if answer.error_code:
-            return answer
-        found += answer.transaction_states
+        response = shard.ask(known, call.api_version)
+        assert isinstance(response, m.ListTransactionsResponse)
+        if response.error_code:
+            return response
+        found += response.transaction_states
     return m.ListTransactionsResponse(
         unknown_state_filters=unknown,
         transaction_states=[

@@ -95,7 +95,7 @@ class Cluster(BrokerBase):
             await self.fronts[node].go_down()
 
     async def kill_node(self, node: int) -> None:
-        """As `stop_node`, but its connections break first, and waiting requests get no answer. When it is back, it is
+        """As `stop_node`, but its connections break first, and waiting requests get no response. When it is back, it is
         no longer an eligible leader replica; a stopped node can be killed for that effect.
         """
         async with self._one_at_a_time:

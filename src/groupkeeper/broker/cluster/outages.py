@@ -82,7 +82,7 @@ class Outages(Cluster):
             await self.fronts[node].go_down()
 
     async def slow_node(self, node: int, delay_ms: float) -> None:
-        """Delays a node's answers by `delay_ms`; its replicas get records only once in this time."""
+        """Delays a node's responses by `delay_ms`; its replicas get records only once in this time."""
         async with self._one_at_a_time:
             self._begin(node, "slow", partial(self.faults.delay, None, delay_ms, node=node))
             self._again(node, delay_ms / 1000, self._catch_up)

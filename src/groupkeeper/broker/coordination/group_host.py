@@ -76,7 +76,7 @@ class GroupHost(ShardHost[GroupShard]):
         return config.offsets_topic_num_partitions, settings, config.offsets_topic_replication_factor
 
     def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
-        """The answer of a group's coordinator; coordinator errors are answers too."""
+        """The response of a group's coordinator; coordinator errors are responses too."""
         if self._watch.is_stale:
             self._see_topics()
         try:

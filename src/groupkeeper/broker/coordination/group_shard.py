@@ -82,7 +82,7 @@ class GroupShard(Shard["Record"]):
 
     @property
     def parked_count(self) -> int:
-        """Calls that wait for an answer."""
+        """Calls that wait for a response."""
         return len(self._parked)
 
     def _replay(self, header: BatchHeader, records: Iterable[LogRecord]) -> None:
@@ -141,7 +141,7 @@ class GroupShard(Shard["Record"]):
         regex_trouble: str | None = None,
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
-        """The answer to a request; waits while the request is parked, and at most `patience_ms` for replicas that lag.
+        """The response to a request; waits while it is parked, and at most `patience_ms` for replicas that lag.
         `may_describe`: whether the caller may see a topic.
         """
         if not self.is_active:
@@ -167,21 +167,21 @@ class GroupShard(Shard["Record"]):
         return response
 
     def _due(self) -> int:
-        """The offset up to which in-sync replicas must have the log before an answer made now may be sent."""
+        """The offset up to which in-sync replicas must have the log before a response made now may be sent."""
         return _NOTHING if self.log.placement.held_high_watermark is None else self.log.log_end_offset
 
     async def _released(self, call: GroupCall, due: int, patience_ms: int) -> tuple[Message, int]:
-        """The answer to a parked call, and the offset that in-sync replicas must have before it is sent. As in Apache
+        """The response to a parked call, and the offset that in-sync replicas must have before it is sent. As in Apache
         Kafka, the call fails when replicas take longer than `patience_ms` to get the records written before it (`due`).
         """
-        answer: asyncio.Future[tuple[Message, int]] = asyncio.get_running_loop().create_future()
-        self._parked[call.call_id] = answer
+        response: asyncio.Future[tuple[Message, int]] = asyncio.get_running_loop().create_future()
+        self._parked[call.call_id] = response
         try:
             if due != _NOTHING:
-                await asyncio.wait((answer,), timeout=patience_ms / 1000)
-                if not answer.done():
+                await asyncio.wait((response,), timeout=patience_ms / 1000)
+                if not response.done():
                     await self.replicated(due, 0)
-            return await answer
+            return await response
         finally:
             self._parked.pop(call.call_id, None)
 
@@ -194,8 +194,8 @@ class GroupShard(Shard["Record"]):
         *,
         received_ms: int | None = None,
     ) -> Message:
-        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit. Does
-        not wait for replicas. `received_ms`: the time of the request; None: now.
+        """The response to a request that is never parked and needs no lookup, for example a commit. Does not wait for
+        replicas. `received_ms`: the time of the request; None: now.
         """
         if self.failure is not None:
             return refuse(request, NotCoordinator())
@@ -325,11 +325,11 @@ class GroupShard(Shard["Record"]):
         if result.released:
             self._release(result.released, self._due() if result.records else _NOTHING)
 
-    def _release(self, answers: Iterable[Released], due: int = _NOTHING) -> None:
-        for released in answers:
-            answer = self._parked.get(released.call_id)
-            if answer is not None and not answer.done():
-                answer.set_result((released.response, due))
+    def _release(self, responses: Iterable[Released], due: int = _NOTHING) -> None:
+        for released in responses:
+            waiting = self._parked.get(released.call_id)
+            if waiting is not None and not waiting.done():
+                waiting.set_result((released.response, due))
 
 
 def _first_pass(partition: int) -> float:

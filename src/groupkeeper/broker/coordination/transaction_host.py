@@ -73,18 +73,18 @@ class TransactionHost(ShardHost["TransactionShard"]):
         return super().shard_for_request(key, node)
 
     async def ask(self, transactional_id: str, request: Message, call: Call) -> Message:
-        """The answer of the coordinator of a transactional id; errors are answers too."""
+        """The response of the coordinator of a transactional id; errors are responses too."""
         try:
             shard = self.shard_for_request(transactional_id, call.node)
             end_offset = shard.log.log_end_offset
-            answer = shard.ask(request, call.api_version)
+            response = shard.ask(request, call.api_version)
             if shard.log.log_end_offset > end_offset:
                 await shard.until_replicated(transactional_id)
         except KafkaError as error:
             from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 
             return TransactionCoordinator.refuse(request, error)
-        return answer
+        return response
 
     async def add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], call: Call

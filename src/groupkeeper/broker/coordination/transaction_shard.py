@@ -109,7 +109,7 @@ class TransactionShard(Shard["TransactionRecord"]):
     # ------------------------------------------------------------------ operations
 
     def ask(self, request: Message, version: int) -> Message:
-        """The answer to a request; errors are answers too."""
+        """The response to a request; errors are responses too."""
         try:
             self.require_active()
             if self._spare_producer_id == _NO_SPARE:

@@ -192,12 +192,12 @@ class Faults:
     # ------------------------------------------------------------------ requests
 
     def delay(self, api: str | int | None, delay_ms: float, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
-        """Requests wait before they are processed; with `executes` they are processed first, and the answer waits."""
+        """Requests wait before they are processed; with `executes` they are processed first, and the response waits."""
         return self._install(api, _Effect(delay_s=_milliseconds(delay_ms) / 1000, executes=executes), which)
 
     def drop(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
-        """The request gets no answer, nor does any later one on its connection, which stays open: a network that loses
-        packets. With `executes` the request is processed, and only the answer is lost.
+        """The request gets no response, nor does any later one on its connection, which stays open, as if packets were
+        lost. With `executes` the request is processed, and only the response is lost.
         """
         return self._install(api, _Effect(drops=True, executes=executes), which)
 
@@ -206,19 +206,19 @@ class Faults:
         return self._install(api, _Effect(until=asyncio.Event(), executes=executes), which)
 
     def disconnect(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
-        """The connection is closed instead of an answer; with `executes` after the request was processed."""
+        """The connection is closed instead of a response; with `executes` after the request was processed."""
         return self._install(api, _Effect(disconnects=True, executes=executes), which)
 
     def error(
         self, api: str | int | None, error: ErrorName, *, executes: bool = False, **which: Unpack[Which]
     ) -> Fault:
-        """The answer is an error, given by Kafka's name, code, or exception. In a response without a top-level error,
+        """The response is an error, given by Kafka's name, code, or exception. In a response without a top-level error,
         each item of the request gets it. With `executes` the request is processed nevertheless.
         """
         return self._install(api, _Effect(error=_error_of(error), executes=executes), which)
 
     def throttle(self, api: str | int | None, throttle_time_ms: int, **which: Unpack[Which]) -> Fault:
-        """The answer has this `throttle_time_ms`, and the connection is muted as long, as by a quota (KIP-219)."""
+        """The response has this `throttle_time_ms`, and the connection is muted as long, as by a quota (KIP-219)."""
         return self._install(api, _Effect(throttle_ms=int(_milliseconds(throttle_time_ms))), which)
 
     def unkind(self, seed: int) -> Unkindness:
@@ -288,7 +288,7 @@ class Faults:
     # ------------------------------------------------------------------ at work
 
     async def handle(self, api: Api, call: Call, connection: Connection) -> RootMessage | None:
-        """The API's answer to a request, changed by the faults that hit it. Raises `KafkaError`, `CloseConnection`."""
+        """The API's response to a request, as faults that hit it have it. Raises `KafkaError`, `CloseConnection`."""
         if self._unkindness is None:
             return await self._handle(api, call, connection)
         return await self._unkindness.serve(call, connection, lambda: self._handle(api, call, connection))
@@ -352,7 +352,7 @@ async def _befall(effect: _Effect, call: Call) -> None:
     if effect.until is not None:
         await effect.until.wait()
     if effect.drops:
-        # Wait until the connection ends: the client would take a later answer for the missing one.
+        # Wait until the connection ends: the client would take a later response for the missing one.
         await asyncio.get_running_loop().create_future()
     if effect.disconnects:
         raise CloseConnection(f"a fault was wanted for {api_name(call.api_key)}")

@@ -1,4 +1,4 @@
-"""Legal replies that Apache Kafka rarely sends: a client that cannot handle them has a bug (docs/testing.md).
+"""Legal responses that Apache Kafka rarely sends: a client that cannot handle them has a bug (docs/testing.md).
 
 Everything here is legal. All refusals are retriable, and no two consecutive requests of the same API are affected, so
 that a client with one retry succeeds.
@@ -42,7 +42,7 @@ _UNORDERED = {_LIST_OFFSETS: "topics", _METADATA: "topics", _LIST_GROUPS: "group
 
 
 class Unkindness:
-    """Chooses the requests that get such a reply: the same ones for the same seed and requests.
+    """Chooses the requests that get such a response: the same ones for the same seed and requests.
 
     Attributes:
         hits: how many requests it has hit.
@@ -55,17 +55,17 @@ class Unkindness:
         self._was_hit: dict[int, bool] = {}
 
     async def serve(
-        self, call: Call, connection: Connection, answer: Callable[[], Awaitable[RootMessage | None]]
+        self, call: Call, connection: Connection, respond: Callable[[], Awaitable[RootMessage | None]]
     ) -> RootMessage | None:
-        """The reply to a request, possibly unkind. Raises `KafkaError`."""
+        """The response to a request, possibly unkind. Raises `KafkaError`."""
         key = call.api_key
         is_hit = key not in _SPARED and not self._was_hit.get(key) and self._chance.random() < _HIT
         self._was_hit[key] = is_hit
         if not is_hit:
-            return await answer()
+            return await respond()
         self.hits += 1
         self._refuse(call)
-        response = await answer()
+        response = await respond()
         return None if response is None else self._changed(call, connection, response)
 
     def _refuse(self, call: Call) -> None:

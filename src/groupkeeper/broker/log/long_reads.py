@@ -1,4 +1,4 @@
-"""Threads for large batches, and for long requests and answers."""
+"""Threads for large batches, and for long requests and responses."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One partition's log: record batches in Apache Kafka's on-disk layout, with offsets assigned on append.
 
-An append reaches the operating system before its reply, so it survives the end of this process (kill −9). Only closed
+An append reaches the system before its response, so it survives the end of this process (kill −9). Only closed
 segments are flushed to disk, so a power failure may lose later records, as with Apache Kafka's defaults on one node.
 """
 
@@ -413,7 +413,7 @@ class PartitionLog:
         """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
 
         As in Apache Kafka, only the first segment with a large enough maximum timestamp is searched. That timestamp may
-        belong to a record before the log start offset: then the answer is None, although later segments may have
+        belong to a record before the log start offset: then the response is None, although later segments may have
         matching records. Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
         """
         with self._readable():

@@ -1,7 +1,7 @@
 """The topics of the broker: a registry on disk, and the partition logs.
 
-The registry is a journal of JSON lines (create, grow, configure, delete), appended before the reply and compacted when
-the broker starts. The first append creates a partition's directory, so empty partitions have no files.
+The registry is a journal of JSON lines (create, grow, configure, delete), appended before the response; compacted at
+the start. The first append creates a partition's directory, so empty partitions have no files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connections: listeners, framing, requests and their answers in order.
+"""Connections: listeners, framing, requests and their responses in order.
 
 The handling of requests is in `apis`.
 """

@@ -24,7 +24,7 @@ _log = getLogger("groupkeeper.broker")
 
 _GOODBYE_S = 1.0
 """How long a closing TLS connection waits for the peer's close_notify. Java's client may read the broker's together
-with an answer, and ignore it: it then notices the end only after this time. Apache Kafka does not wait.
+with a response, and ignore it: it then notices the end only after this time. Apache Kafka does not wait.
 """
 _PAUSE_S = 1.0
 """Pause after a failure to accept, for example with too many open files."""

@@ -35,9 +35,9 @@ _MIN_REAUTH_INTERVAL_MS = 1000
 class NotAuthenticated(CloseConnection):
     """The client could not be authenticated."""
 
-    def __init__(self, reason: str, answer: bytes | None = None) -> None:
+    def __init__(self, reason: str, response: bytes | None = None) -> None:
         super().__init__(reason)
-        self.answer = answer
+        self.response = response
 
 
 class _State(Enum):
@@ -104,7 +104,7 @@ class Authentication:
         return self._began_again_ms is None or now_ms - self._began_again_ms >= _MIN_REAUTH_INTERVAL_MS
 
     async def answer(self, frame: bytes) -> bytes | None:
-        """The answer to the client's frame. Raises `NotAuthenticated` after a delay, which makes guessing slow."""
+        """The response to the client's frame. Raises `NotAuthenticated` after a delay, which makes guessing slow."""
         try:
             return await self._answer(frame)
         except NotAuthenticated as failure:
@@ -133,12 +133,12 @@ class Authentication:
     async def _versions(self, frame: bytes) -> bytes | None:
         if self._state is not _State.BEGINNING:
             raise NotAuthenticated("ApiVersions is out of place here")
-        answer = await self._serve(self._connection, frame)
+        response = await self._serve(self._connection, frame)
         # The error code follows the size and the correlation id: after an error a client may retry with another
         # version.
-        if answer is not None and not any(answer[8:10]):
+        if response is not None and not any(response[8:10]):
             self._state = _State.VERSIONS_TOLD
-        return answer
+        return response
 
     def _handshake(self, frame: bytes, header: m.RequestHeader, position: int) -> bytes:
         version = header.request_api_version
@@ -150,8 +150,8 @@ class Authentication:
         response = m.SaslHandshakeResponse(0, self._sasl.mechanisms)
         if mechanism not in self._sasl.mechanisms:
             response.error_code = UnsupportedSaslMechanism.code
-            answer = encode_response(header.correlation_id, response, version)
-            raise NotAuthenticated("the requested SASL mechanism is not enabled", answer)
+            encoded = encode_response(header.correlation_id, response, version)
+            raise NotAuthenticated("the requested SASL mechanism is not enabled", encoded)
         if self._state is _State.AGAIN and mechanism != self._mechanism:
             self._state = _State.OTHER_MECHANISM
         else:
@@ -186,7 +186,7 @@ class Authentication:
         return len(challenge).to_bytes(4) + challenge
 
     async def _converse(self, token: bytes) -> tuple[bytes, int]:
-        """The reply, and the time in milliseconds until the client must reauthenticate (0: never)."""
+        """The response, and the time in milliseconds until the client must reauthenticate (0: never)."""
         conversation = self._conversation
         assert conversation is not None
         challenge = await conversation.answer(token)

@@ -7,7 +7,7 @@ class CloseConnection(Exception):
     """The connection must be closed; the text is logged.
 
     Attributes:
-        answer: the last answer for the peer; None for no answer.
+        response: the last one for the peer; None for no response.
     """
 
-    answer: bytes | None = None
+    response: bytes | None = None

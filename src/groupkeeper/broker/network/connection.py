@@ -19,7 +19,7 @@ from groupkeeper.native import mypyc_attr
 from groupkeeper.security.identity import Identity
 
 Later = Callable[[], Awaitable[bytes | None]]
-"""Gives the answer to a request that has to wait for something."""
+"""Gives the response to a request that has to wait for something."""
 
 _QUEUED_BYTES_LIMIT: Final = 1 << 17
 _FRAME_OVERHEAD: Final = 64
@@ -35,7 +35,7 @@ _END_GRACE_S = 1.0
 _KEPT_SILENT_S = 10.0
 _KEPT_S = 60.0
 _LINGER_S = 30.0
-"""How long the peer of a closing connection may take to read its last answers."""
+"""How long the peer of a closing connection may take to read its last responses."""
 
 
 class Admission(Protocol):
@@ -45,7 +45,7 @@ class Admission(Protocol):
         """Whether a request belongs to the admission. Raises `CloseConnection`."""
 
     async def answer(self, frame: bytes) -> bytes | None:
-        """The answer to a request of the admission. Raises `CloseConnection`."""
+        """The response to a request of the admission. Raises `CloseConnection`."""
 
     def end(self) -> None:
         """The connection was lost."""
@@ -67,12 +67,12 @@ class Serving(Protocol):
     unfinished: HeldBytes
     """Bytes of requests that are incomplete, or wait for an earlier one of their connection."""
     unsent: HeldBytes
-    """Bytes of answers that peers have not read yet."""
+    """Bytes of responses that peers have not read yet."""
     log: RatedLog
     """For lines about peers."""
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
-        """The answer's frame; None without an answer; or a function that returns the frame later. Raises
+        """The response's frame; None without a response; or a function that returns the frame later. Raises
         `CloseConnection`.
         """
 
@@ -85,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
     """Cuts the stream into frames and serves them one by one.
 
     While a request is served (for example a parked JoinGroup), later requests of the same connection wait, and reading
-    stops when there are many of them. A peer that doesn't read its answers isn't served further either, so memory is
+    stops when there are many of them. A peer that doesn't read its responses isn't served further either, so memory is
     bounded in both directions.
     """
 
@@ -174,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         # Complete requests are still served (for example a Produce with acks=0); then the connection is closed. The
-        # answer of a waiting request (Fetch, JoinGroup) has no reader now, so the request is dropped.
+        # response of a waiting request (Fetch, JoinGroup) has no reader now, so the request is dropped.
         self._at_end = True
         self._wake()
         self._end_timer = self._loop.call_later(_END_GRACE_S, self._give_up)
@@ -214,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------ frames
 
     def _is_frame(self, chunk: bytes) -> bool:
-        """Whether the bytes are exactly one frame, as from a client that waits for each answer."""
+        """Whether the bytes are exactly one frame, as from a client that waits for each response."""
         size = len(chunk) - _SIZE_LENGTH
         return not self._missing and not self._left and int.from_bytes(chunk[:4]) == size <= self.max_request_bytes
 
@@ -281,12 +281,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve_frame(self, frame: bytes) -> bool:
         """Serves a request; returns whether the task must wait for something."""
-        answer = self._server.answer(self, frame)
-        if callable(answer):
-            self._later = answer
+        response = self._server.answer(self, frame)
+        if callable(response):
+            self._later = response
             return True
-        if answer is not None:
-            self._send(answer)
+        if response is not None:
+            self._send(response)
         return bool(self._muted_until or self._writable is not None or (self._frames and self._is_turn_over()))
 
     def _begin_turn(self) -> None:
@@ -334,11 +334,11 @@ class Connection(asyncio.BufferedProtocol):
     async def _answer_later(self, later: Later) -> None:
         self._later = None
         self._is_serving = True
-        answer = await later()
+        response = await later()
         self._is_serving = False
         self._active_at = self._loop.time()
-        if answer is not None:
-            self._send(answer)
+        if response is not None:
+            self._send(response)
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, CloseConnection):
@@ -361,16 +361,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._waker is not None and not self._waker.done():
             self._waker.set_result(None)
 
-    def _send(self, answer: bytes) -> None:
+    def _send(self, response: bytes) -> None:
         if not self._frames and not self._out:
-            self._write(answer)
+            self._write(response)
             return
-        self._out.append(answer)
-        self._out_bytes += len(answer)
+        self._out.append(response)
+        self._out_bytes += len(response)
         if not self._frames or len(self._out) > _UNSENT_LIMIT or self._out_bytes > _UNSENT_BYTES_LIMIT:
             self._flush()
         elif len(self._out) == 1:
-            # Answers to pipelined requests are sent together, at the latest when the serving task pauses.
+            # Responses to pipelined requests are sent together, at the latest when the serving task pauses.
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
@@ -384,24 +384,24 @@ class Connection(asyncio.BufferedProtocol):
 
     def _close_because(self, reason: CloseConnection) -> None:
         self._report(reason)
-        if reason.answer is not None:
-            self._out.append(reason.answer)
+        if reason.response is not None:
+            self._out.append(reason.response)
         self._flush()
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """Closes after the pending answers are written, or when the peer doesn't read them."""
+        """Closes after the pending responses are written, or when the peer doesn't read them."""
         self._is_closed = True
         if self._transport is not None and self._abort_timer is None:
             self._transport.close()
             self._abort_timer = self._loop.call_later(_LINGER_S, self._transport.abort)
 
     def close(self, reason: str) -> None:
-        """Closes the connection after the pending answers are written."""
+        """Closes the connection after the pending responses are written."""
         self._close_because(CloseConnection(reason))
 
     def abort(self, reason: str) -> None:
-        """Closes the connection at once, and drops unsent answers."""
+        """Closes the connection at once, and drops unsent responses."""
         self._report(reason)
         self._hang_up()
         self._let_go()
@@ -418,7 +418,7 @@ class Connection(asyncio.BufferedProtocol):
         self._server.unsent.release(self)
 
     def idle_since(self) -> float:
-        """When the last bytes came, by the event loop's time; infinity while a request waits for its answer."""
+        """When the last bytes came, by the event loop's time; infinity while a request waits for its response."""
         return inf if self._is_serving or self._is_closed else self._active_at
 
     def may_be_closed_at(self) -> float:
@@ -426,9 +426,9 @@ class Connection(asyncio.BufferedProtocol):
         return self.idle_since() + (_KEPT_SILENT_S if self._active_at == self._began_at else _KEPT_S)
 
     def close_if_idle(self, since: float) -> None:
-        """Closes the connection if it was idle since then (the loop's time), and no request waits for an answer."""
+        """Closes the connection if it was idle since then (the loop's time), and no request waits for a response."""
         if self.idle_since() <= since and self._transport is not None:
-            if self._transport.get_write_buffer_size():  # the peer does not read its answers
+            if self._transport.get_write_buffer_size():  # the peer does not read its responses
                 self._transport.abort()
             else:
                 self._hang_up()

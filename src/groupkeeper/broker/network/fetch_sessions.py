@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from groupkeeper.protocol.messages.fetch_response import PartitionData
 
-    Answers = dict["PartitionKey", PartitionData]
+    Responses = dict["PartitionKey", PartitionData]
 
 NO_SESSION = 0
 _INITIAL_EPOCH = 0
@@ -56,18 +56,18 @@ class _Cached:
         self.high_watermark = _UNKNOWN
         self.log_start_offset = _UNKNOWN
 
-    def has_news(self, answer: PartitionData) -> bool:
+    def has_news(self, response: PartitionData) -> bool:
         """Whether the response must include the partition; stores the values that the client gets."""
         news = bool(
-            answer.error_code
-            or answer.records
-            or answer.high_watermark != self.high_watermark
-            or answer.log_start_offset != self.log_start_offset
-            or answer.diverging_epoch.epoch >= 0
+            response.error_code
+            or response.records
+            or response.high_watermark != self.high_watermark
+            or response.log_start_offset != self.log_start_offset
+            or response.diverging_epoch.epoch >= 0
         )
         # Every response repeats an error; the first success after an error is sent too.
-        self.high_watermark = _UNKNOWN if answer.error_code else answer.high_watermark
-        self.log_start_offset = answer.log_start_offset
+        self.high_watermark = _UNKNOWN if response.error_code else response.high_watermark
+        self.log_start_offset = response.log_start_offset
         return news
 
 
@@ -108,23 +108,23 @@ class FetchSession:
         """All its partitions, as in a full request."""
         return {key: cached.wanted for key, cached in self._partitions.items()}
 
-    def begin(self, wanted: Mapping[PartitionKey, FetchPartition], answers: Answers) -> None:
-        """Stores the partitions of the request that opens the session, in the order of its answer."""
-        for key, answer in answers.items():
+    def begin(self, wanted: Mapping[PartitionKey, FetchPartition], responses: Responses) -> None:
+        """Stores the partitions of the request that opens the session, in the order of its response."""
+        for key, response in responses.items():
             self._partitions[key] = cached = _Cached(wanted[key])
-            cached.has_news(answer)
+            cached.has_news(response)
 
-    def news(self, answers: Answers) -> Answers:
+    def news(self, responses: Responses) -> Responses:
         """The part of a full response that has changed since the last one."""
-        return {key: answer for key, answer in answers.items() if self._is_news(key, answer)}
+        return {key: response for key, response in responses.items() if self._is_news(key, response)}
 
-    def _is_news(self, key: PartitionKey, answer: PartitionData) -> bool:
+    def _is_news(self, key: PartitionKey, response: PartitionData) -> bool:
         cached = self._partitions.get(key)
         if cached is None:
             return False
-        if answer.records:
+        if response.records:
             self._partitions[key] = self._partitions.pop(key)
-        return cached.has_news(answer)
+        return cached.has_news(response)
 
 
 class FetchContext:
@@ -152,18 +152,18 @@ class FetchContext:
         self._opens = opens
         self._epoch = 0 if session is None else session.epoch
 
-    def answer(self, answers: Answers, now_ms: int) -> tuple[int, int, Answers]:
+    def answer(self, responses: Responses, now_ms: int) -> tuple[int, int, Responses]:
         """Error code, session id and partitions of the response."""
         if self._session is not None:
             if self._session.epoch != self._epoch:  # another request of the session came meanwhile
                 return InvalidFetchSessionEpoch.code, self._session.session_id, {}
-            return 0, self._session.session_id, self._session.news(answers)
-        session = self._sessions.open(len(answers), now_ms, by_id=self._by_id) if self._opens else None
+            return 0, self._session.session_id, self._session.news(responses)
+        session = self._sessions.open(len(responses), now_ms, by_id=self._by_id) if self._opens else None
         if session is None:
-            return 0, NO_SESSION, answers
-        session.begin(self.wanted, answers)
+            return 0, NO_SESSION, responses
+        session.begin(self.wanted, responses)
         session.names = self.names
-        return 0, session.session_id, answers
+        return 0, session.session_id, responses
 
 
 class FetchSessions:

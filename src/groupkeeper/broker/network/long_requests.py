@@ -61,7 +61,7 @@ _ARRAYS = {
     89: "group_ids > groups",
     90: "groups.topics.partitions > groups.topics.partitions",
 }
-"""By API key: the path of a request's array with independent elements, and of the array of their answers."""
+"""By API key: the path of a request's array with independent elements, and of the array of their responses."""
 
 
 _LONG = 1 << 16
@@ -82,21 +82,21 @@ def room_of(api_key: int, size: int) -> int:
 
 
 async def in_parts(call: Call, carry_out: Callable[[Call], Awaitable[RootMessage | None]]) -> RootMessage | None:
-    """Processes a request part by part, and returns the joined answer."""
+    """Processes a request part by part, and returns the joined response."""
     whole: Any = None
     wanted, given = _arrays_of(call)
     for _, message in _parts(call.message, wanted):
         part = copy(call)
         part.message = message  # type: ignore[assignment]
-        answer: Any = await carry_out(part)
-        if answer is None or getattr(answer, "error_code", None):
-            return answer  # type: ignore[no-any-return]
+        response: Any = await carry_out(part)
+        if response is None or getattr(response, "error_code", None):
+            return response  # type: ignore[no-any-return]
         if whole is None:
-            whole = answer
+            whole = response
         else:
-            _join(whole, answer, given)
+            _join(whole, response, given)
             if hasattr(whole, "throttle_time_ms"):
-                whole.throttle_time_ms = max(whole.throttle_time_ms, answer.throttle_time_ms)
+                whole.throttle_time_ms = max(whole.throttle_time_ms, response.throttle_time_ms)
         await asyncio.sleep(0)
     return whole  # type: ignore[no-any-return]
 
@@ -153,7 +153,7 @@ def _with(struct: Message, name: str, elements: list[Any]) -> Message:
 
 
 def _join(struct: Message, other: Message, path: Path) -> None:
-    """Appends the array of another struct. Merges the answers to two parts of one split element."""
+    """Appends the array of another struct. Merges the responses to two parts of one split element."""
     name, *rest = path
     elements, more = getattr(struct, name), getattr(other, name)
     if not isinstance(elements, list):

@@ -70,7 +70,7 @@ class Server:
         )
         self.unsent = HeldBytes(
             config.groupkeeper_unsent_max_bytes,
-            "it does not read its answers, and all such answers exceed groupkeeper.unsent.max.bytes",
+            "it does not read its responses, and all of these exceed groupkeeper.unsent.max.bytes",
         )
         self.log = RatedLog()
         self._broker = broker
@@ -156,7 +156,7 @@ class Server:
 
     @property
     def fetch_room(self) -> int:
-        """The most bytes of records in the next answer: fewer while peers have many unread answers."""
+        """The most bytes of records in the next response: fewer while peers have many unread ones."""
         return min(self.config.fetch_max_bytes, max(self.unsent.most - self.unsent.total, 0) // 2)
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
@@ -184,7 +184,7 @@ class Server:
             audit.login(connection.listener, connection.client_host, "SSL", principal, reason)
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
-        """The answer's frame; None without an answer; or a function that returns the frame later. Raises
+        """The response's frame; None without a response; or a function that returns the frame later. Raises
         `CloseConnection`.
         """
         admission = connection.admission
@@ -203,11 +203,11 @@ class Server:
         return encode_response(header.correlation_id, refusal, header.request_api_version)
 
     async def _serve_before_login(self, connection: Connection, frame: bytes) -> bytes | None:
-        answer = self._serve(connection, frame, is_counted=False)
-        return await answer() if callable(answer) else answer
+        response = self._serve(connection, frame, is_counted=False)
+        return await response() if callable(response) else response
 
     def _serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | Later | None:
-        """`answer` for an authenticated client. `is_counted` False: quotas don't apply, as the client is not
+        """`response` for an authenticated client. `is_counted` False: quotas don't apply, as the client is not
         authenticated yet.
         """
         try:
@@ -266,17 +266,17 @@ class Server:
         )
 
     def _reply(self, api: Api, reply: Reply, call: Call, connection: Connection, size: int | None) -> bytes:
-        """The answer to a request that never waits. `size` as in `_respond`."""
+        """The response to a request that never waits. `size` as in `_respond`."""
         is_timed = size is not None and self._broker.quotas.is_used
         began = perf_counter() if is_timed else 0.0
         try:
             response = reply(self._broker, call, call.message)
-            answer = encode_response(call.correlation_id, response, call.api_version)
+            encoded = encode_response(call.correlation_id, response, call.api_version)
         except Exception as error:
-            response, answer = self._failure(api, call, error)
+            response, encoded = self._failure(api, call, error)
         if not is_timed or size is None:
-            return answer
-        return self._throttled(call, connection, size, response, answer, perf_counter() - began)
+            return encoded
+        return self._throttled(call, connection, size, response, encoded, perf_counter() - began)
 
     async def _respond(
         self, api: Api, call: Call, connection: Connection, size: int | None, *, is_long: bool = False
@@ -288,34 +288,40 @@ class Server:
         try:
             response = await (work if timed is None else timed)
             if response is None:
-                answer = b""
+                encoded = b""
             elif is_long or (call.api_key > _FETCH and _is_long(response)):
                 write = self._long_reads.run
-                answer = await write(encode_response, call.correlation_id, response, call.api_version)
+                encoded = await write(encode_response, call.correlation_id, response, call.api_version)
             else:
-                answer = encode_response(call.correlation_id, response, call.api_version)
+                encoded = encode_response(call.correlation_id, response, call.api_version)
         except Exception as error:
             if is_long and isinstance(error, KafkaError):
-                response, answer = await self._long_reads.run(self._failure, api, call, error)
+                response, encoded = await self._long_reads.run(self._failure, api, call, error)
             else:
-                response, answer = self._failure(api, call, error)
+                response, encoded = self._failure(api, call, error)
         if timed is not None and size is not None:
-            answer = self._throttled(call, connection, size, response, answer, timed.seconds)
-        return answer or None
+            encoded = self._throttled(call, connection, size, response, encoded, timed.seconds)
+        return encoded or None
 
     def _in_parts(self, api: Api, call: Call, connection: Connection) -> Awaitable[RootMessage | None]:
         return in_parts(call, lambda part: self._carry_out(api, part, connection))
 
     def _throttled(
-        self, call: Call, connection: Connection, size: int, response: RootMessage | None, answer: bytes, seconds: float
+        self,
+        call: Call,
+        connection: Connection,
+        size: int,
+        response: RootMessage | None,
+        encoded: bytes,
+        seconds: float,
     ) -> bytes:
         """Counts a request that took this many seconds, and sets how long its client must wait."""
         own_ms = getattr(response, "throttle_time_ms", 0)
-        throttle_ms = max(self._broker.quotas.throttle_ms(call, size, len(answer), seconds), own_ms)
+        throttle_ms = max(self._broker.quotas.throttle_ms(call, size, len(encoded), seconds), own_ms)
         if throttle_ms:
             connection.mute(throttle_ms / 1000)
         if throttle_ms == own_ms or response is None or "throttle_time_ms" not in response.__slots__:
-            return answer
+            return encoded
         response.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]
         return encode_response(call.correlation_id, response, call.api_version)
 
@@ -339,8 +345,8 @@ class Server:
         from groupkeeper.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
         api = TABLE[API_VERSIONS]
-        answer = ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
-        return encode_response(header.correlation_id, answer, 0)
+        response = ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
+        return encode_response(header.correlation_id, response, 0)
 
 
 def _read(api: Api, header: RequestHeader, frame: bytes, position: int) -> RootMessage:

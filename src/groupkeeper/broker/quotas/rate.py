@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 _KEPT = 10_000
 _LONGEST_MS = 2**31 - 1
-"""The longest throttle time that fits into a reply."""
+"""The longest throttle time that fits into a response."""
 
 
 class QuotaRate:

@@ -134,8 +134,8 @@ class KeySource:
 
     def _download(self) -> bytes:
         request = Request(self._url, headers={"Accept": "application/json"})
-        with self._opener.open(request, timeout=self._intervals.timeout) as answer:
-            body: bytes = answer.read(_MAX_BYTES + 1)
+        with self._opener.open(request, timeout=self._intervals.timeout) as response:
+            body: bytes = response.read(_MAX_BYTES + 1)
         if len(body) > _MAX_BYTES:
             raise KeysUnavailable(f"{self._url} has more than {_MAX_BYTES} bytes")
         return body

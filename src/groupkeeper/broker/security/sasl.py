@@ -48,7 +48,7 @@ class ListenerSasl:
     Attributes:
         mechanisms: the enabled mechanisms, in Kafka's order.
         max_receive_bytes: the maximum size of one message of a login.
-        failure_delay_s: how long the answer to a failed login waits.
+        failure_delay_s: how long the response to a failed login waits.
         timeout_s: how long a login may take.
     """
 

@@ -39,7 +39,7 @@ class Config(GroupSettings):
     """The broker's settings as typed attributes."""
 
     # --- identity and listeners
-    node_id = whole(1, low=0, doc="The broker's id in answers to clients.")
+    node_id = whole(1, low=0, doc="The broker's id in responses.")
     broker_rack = maybe_text(doc="The broker's rack, as clients see it.")
     replica_selector_class = maybe_text(
         doc="org.apache.kafka.common.replica.RackAwareReplicaSelector: consumers read from a replica in their rack; "
@@ -88,14 +88,14 @@ class Config(GroupSettings):
         5000, low=0, doc="How long a deleted topic isn't created again by metadata requests of its old clients."
     )
     groupkeeper_unkind_seed = long(
-        -1, low=-1, doc="From 0 on: legal but rare answers, drawn by this seed, to test clients (docs/testing.md)."
+        -1, low=-1, doc="From 0 on: legal but rare responses, drawn by this seed, to test clients (docs/testing.md)."
     )
     delete_topic_enable = flag(True, doc="Whether DeleteTopics is served.")
     max_request_partition_size_limit = whole(2000, low=1, doc="Most partitions in one DescribeTopicPartitions answer.")
 
     # --- requests
     message_max_bytes = whole(1048588, low=0, doc="Largest record batch.").in_kafka(ANY)
-    fetch_max_bytes = whole(57671680, low=1024, doc="Most bytes in one Fetch answer.")
+    fetch_max_bytes = whole(57671680, low=1024, doc="Most bytes in one Fetch response.")
     socket_request_max_bytes = whole(104857600, low=1, doc="Largest request; a larger one closes the connection.")
     queued_max_request_bytes = long(
         -1,
@@ -105,7 +105,7 @@ class Config(GroupSettings):
     groupkeeper_unsent_max_bytes = long(
         268435456,
         low=1,
-        doc="Most bytes of answers that clients have not read yet, over all connections. Near it Fetch answers get "
+        doc="Most bytes of responses that clients have not read yet, over all connections. Near it Fetch responses get "
         "smaller; beyond, the connection that has not read for longest is closed.",
     )
     groupkeeper_metrics_port = whole(
@@ -174,7 +174,7 @@ class Config(GroupSettings):
         0, doc="After what time clients must authenticate again, or are disconnected at their next request; 0: never."
     )
     connection_failed_authentication_delay_ms = whole(
-        100, low=0, doc="How long the answer to a failed authentication waits."
+        100, low=0, doc="How long the response to a failed authentication waits."
     )
     groupkeeper_authentication_timeout_ms = long(
         30000, low=1, doc="How long a client may take to authenticate before it is disconnected."

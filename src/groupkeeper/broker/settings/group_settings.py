@@ -40,7 +40,7 @@ class GroupSettings(Declared):
     )
     offsets_load_buffer_size = whole(5242880, low=1, doc=_OWN_SIZE)
     offsets_commit_timeout_ms = whole(
-        5000, low=1, doc="Of several nodes: how long answers of group coordinators wait for replicas."
+        5000, low=1, doc="Of several nodes: how long responses of group coordinators wait for replicas."
     )
 
     # --- the coordinator

@@ -142,7 +142,7 @@ class Setting(Generic[T]):
                     raise self.refuse(text, f"String must be one of: {', '.join(self.choices)}")
 
     def format(self, value: object) -> str | None:
-        """The value as Kafka writes it in answers; None stays None."""
+        """The value as Kafka writes it in responses; None stays None."""
         if value is None:
             return None
         if isinstance(value, bool):

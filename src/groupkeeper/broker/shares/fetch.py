@@ -52,9 +52,9 @@ class _ShareReading(NamedTuple):
 
 
 async def fetch(partitions: SharePartitions, wanted: WantedRecords) -> dict[TopicIdPartition, PartitionData]:
-    """Answers for the wanted partitions, except those without records to acquire now. Waits while there are fewer than
+    """Responses for the wanted partitions, except those without records to acquire. Waits while there are fewer than
     `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be loaded doesn't end the wait, and only an
-    answer after a wait reports it.
+    response after a wait reports it.
 
     Raises `ShareSessionNotFound` when the session ends meanwhile.
     """
@@ -65,7 +65,7 @@ class _ShareFetch:
     def __init__(self, partitions: SharePartitions, wanted: WantedRecords) -> None:
         self._partitions = partitions
         self._wanted = wanted
-        self._answers: dict[TopicIdPartition, PartitionData] = {}
+        self._responses: dict[TopicIdPartition, PartitionData] = {}
         self._ready: dict[TopicIdPartition, LedPartition] = {}
         self._failed: dict[TopicIdPartition, KafkaError] = {}
         self._loading: dict[TopicIdPartition, asyncio.Task[LedPartition]] = {}
@@ -79,11 +79,11 @@ class _ShareFetch:
         has_waited = False
         seen: list[int] = []
         while True:
-            self._answers = {}
+            self._responses = {}
             led = await self._load()
             if wanted.session.is_over:  # ended on another connection; records acquired now would never be released
                 raise errors.ShareSessionNotFound
-            is_hopeless = len(self._answers) == len(wanted.topics)
+            is_hopeless = len(self._responses) == len(wanted.topics)
             readings = self._read(led)
             size = sum(len(reading.records) for reading in readings.values())
             if is_late or is_hopeless or (led and size >= wanted.min_bytes):
@@ -100,15 +100,13 @@ class _ShareFetch:
         for tp, error in self._failed.items() if has_waited else ():
             self._refuse(tp, error)
         return {
-            tp: self._answers.get(tp) or PartitionData(tp[1])
+            tp: self._responses.get(tp) or PartitionData(tp[1])
             async for tp in in_turns(wanted.topics)
-            if tp in self._answers or tp in self._ready
+            if tp in self._responses or tp in self._ready
         }
 
     async def _load(self) -> dict[TopicIdPartition, LedPartition]:
-        """The loaded partitions; starts to load the others. A failed load is an error in the answer, but not before the
-        fetch has waited.
-        """
+        """The loaded partitions; starts to load the others. A failed load is an error once the fetch has waited."""
         found = await self._loaded()
         if self._loading:
             await asyncio.sleep(0)  # usually enough for the load
@@ -166,7 +164,7 @@ class _ShareFetch:
                 one.waiters.discard(waiter)
 
     def _refuse(self, tp: TopicIdPartition, error: KafkaError) -> None:
-        self._answers[tp] = PartitionData(tp[1], error.code, error.message)
+        self._responses[tp] = PartitionData(tp[1], error.code, error.message)
 
     def _read(self, led: Mapping[TopicIdPartition, LedPartition]) -> dict[TopicIdPartition, _ShareReading]:
         ready = self._ready = {tp: one for tp, one in led.items() if self._can_acquire(one)}
@@ -219,7 +217,7 @@ class _ShareFetch:
                 continue
             if acquired:
                 count += sum(one.last_offset - one.first_offset + 1 for one in acquired)
-                self._answers[tp] = _answer(tp[1], reading.records, acquired)
+                self._responses[tp] = _answer(tp[1], reading.records, acquired)
         return count
 
 

@@ -33,7 +33,7 @@ class ShareSession:
     Attributes:
         epoch: the epoch that the next request must have.
         topics: by topic id and partition: the topic's name when it was added, None if the id was unknown.
-        unanswered: partitions that were added later or had an error: the next answer includes them, even without
+        unanswered: partitions that were added later or had an error: the next response includes them, even without
             records.
         is_over: whether the session has ended, or the member has begun another session.
     """

@@ -142,8 +142,8 @@ async def _ask(
         async def ask_one(group_id: str) -> Node | Failure:
             return (await _ask_batch(cluster, kind, [group_id], deadline))[group_id]
 
-        answers = await one_by_one(group_ids, ask_one)
-        return dict(answers)
+        responses = await one_by_one(group_ids, ask_one)
+        return dict(responses)
 
 
 async def _ask_batch(
@@ -159,15 +159,17 @@ async def _ask_batch(
             )
         return m.FindCoordinatorRequest(key=group_ids[0], key_type=kind.code)
 
-    answer = await cluster.ask_any(m.FindCoordinatorResponse, build, deadline)
-    if not answer.coordinators:
+    response = await cluster.ask_any(m.FindCoordinatorResponse, build, deadline)
+    if not response.coordinators:
         return {
-            group_id: _found(cluster, kind, group_id, answer.error_code, answer.node_id, answer.host, answer.port)
+            group_id: _found(
+                cluster, kind, group_id, response.error_code, response.node_id, response.host, response.port
+            )
             for group_id in group_ids
         }
     return {
         each.key: _found(cluster, kind, each.key, each.error_code, each.node_id, each.host, each.port)
-        for each in answer.coordinators
+        for each in response.coordinators
     }
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 D = TypeVar("D")
 
 _GROUPS_PER_REQUEST = 400
-"""A request costs as much as describing ten empty groups; 400 groups with 50 members make an answer of about 10 MB."""
+"""A request costs as much as describing ten empty groups; 400 groups with 50 members make a response of about 10 MB."""
 
 _NOT_OF_CONSUMER_TYPE = (69, 35, 24)
 """Error codes GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION, INVALID_GROUP_ID (the group ''): the group may be classic."""
@@ -64,11 +64,11 @@ class DescriptionCalls:
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
             known = await ask_classic(peer, [key for key in keys if key in self._cluster.classic_groups], deadline)
             # A group may have changed its type since it was listed: describe groups without a result in both ways.
-            answers = {key: answer for key, answer in known.items() if _is_there(answer)}
-            unknown = [key for key in keys if key not in answers]
+            responses = {key: response for key, response in known.items() if _is_there(response)}
+            unknown = [key for key in keys if key not in responses]
             if unknown:
-                answers |= await ask_both(peer, unknown, deadline)
-            return answers
+                responses |= await ask_both(peer, unknown, deadline)
+            return responses
 
         async def ask_classic(
             peer: Peer, keys: list[str], deadline: Deadline
@@ -80,16 +80,16 @@ class DescriptionCalls:
         async def ask_both(
             peer: Peer, keys: list[str], deadline: Deadline
         ) -> dict[str, ConsumerGroupDescription | Failure]:
-            answers: dict[str, ConsumerGroupDescription | Failure]
+            responses: dict[str, ConsumerGroupDescription | Failure]
             try:
-                answers = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
+                responses = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
             except UnsupportedVersion as error:
-                answers = dict.fromkeys(keys, error)
-            firsts = {key: failure for key in keys if (failure := _may_be_classic(answers.get(key))) is not None}
-            for key, answer in (await ask_classic(peer, list(firsts), deadline)).items():
-                is_unknown_to_both = isinstance(answer, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
-                answers[key] = firsts[key] if is_unknown_to_both else answer
-            return answers
+                responses = dict.fromkeys(keys, error)
+            firsts = {key: failure for key in keys if (failure := _may_be_classic(responses.get(key))) is not None}
+            for key, response in (await ask_classic(peer, list(firsts), deadline)).items():
+                is_unknown_to_both = isinstance(response, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
+                responses[key] = firsts[key] if is_unknown_to_both else response
+            return responses
 
         wanted = several(group_ids, "group_ids")
         return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
@@ -110,25 +110,25 @@ class DescriptionCalls:
         return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
 
 
-def _is_there(answer: ConsumerGroupDescription | Failure) -> bool:
-    return isinstance(answer, ConsumerGroupDescription) and answer.group_state is not GroupState.DEAD
+def _is_there(response: ConsumerGroupDescription | Failure) -> bool:
+    return isinstance(response, ConsumerGroupDescription) and response.group_state is not GroupState.DEAD
 
 
-def _may_be_classic(answer: ConsumerGroupDescription | Failure | None) -> Failure | None:
-    if isinstance(answer, UnsupportedVersion):
-        return answer
-    if isinstance(answer, Exception) and getattr(answer, "code", None) in _NOT_OF_CONSUMER_TYPE:
-        return answer
+def _may_be_classic(response: ConsumerGroupDescription | Failure | None) -> Failure | None:
+    if isinstance(response, UnsupportedVersion):
+        return response
+    if isinstance(response, Exception) and getattr(response, "code", None) in _NOT_OF_CONSUMER_TYPE:
+        return response
     return None
 
 
 async def _describe_consumer(
     peer: Peer, keys: list[str], include_authorized_operations: bool, deadline: Deadline
 ) -> dict[str, ConsumerGroupDescription | Failure]:
-    answer = await peer.ask(
+    response = await peer.ask(
         m.ConsumerGroupDescribeResponse, m.ConsumerGroupDescribeRequest(keys, include_authorized_operations), deadline
     )
-    return by_group(answer.groups, lambda group: _consumer_group(group, coordinator_at(peer)))
+    return by_group(response.groups, lambda group: _consumer_group(group, coordinator_at(peer)))
 
 
 def _consumer_group(group: DescribedConsumerGroup, coordinator: Node) -> ConsumerGroupDescription:
@@ -179,9 +179,9 @@ async def _describe_classic(
         # Brokers before 2.3 don't return the authorized operations: the description then has None.
         return m.DescribeGroupsRequest(keys, include_authorized_operations and version >= 3)
 
-    answer = await peer.ask(m.DescribeGroupsResponse, build, deadline)
+    response = await peer.ask(m.DescribeGroupsResponse, build, deadline)
     results: dict[str, D | Failure] = {}
-    for group in answer.groups:
+    for group in response.groups:
         if group.error_code:
             results[group.group_id] = error_for(group.error_code, group.error_message)
         else:

@@ -57,19 +57,19 @@ class GroupCalls(DescriptionCalls):
         state_names = [name for state in several(states, "states") for name in _names(state)]
         type_names = [str(each) for each in several(types, "types")]
         wanted = None if protocol_types is None else frozenset(several(protocol_types, "protocol_types"))
-        answers = await ask_every_broker(
+        responses = await ask_every_broker(
             self._cluster,
             m.ListGroupsResponse,
             lambda version: _request(version, state_names, type_names),
             deadline,
-            lambda answer: answer.error_code,
+            lambda response: response.error_code,
         )
         listings = GroupListings({}, {})
-        for node, answer in answers.items():
-            if isinstance(answer, m.ListGroupsResponse):
-                _merge(self._cluster, listings.groups, node, answer, wanted)
+        for node, response in responses.items():
+            if isinstance(response, m.ListGroupsResponse):
+                _merge(self._cluster, listings.groups, node, response, wanted)
             else:
-                listings.failed[node] = answer
+                listings.failed[node] = response
         if not state_names and not type_names and not listings.failed:
             # Forget deleted groups, which would accumulate in a client that runs for weeks.
             for gone in self._cluster.coordinators.keys() - listings.groups.keys():
@@ -92,8 +92,8 @@ class GroupCalls(DescriptionCalls):
 
     async def _delete(self, call: str, group_ids: Iterable[str], timeout_ms: int | None) -> Batch[str, None]:
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Failure | None]:
-            answer = await peer.ask(m.DeleteGroupsResponse, m.DeleteGroupsRequest(keys), deadline)
-            return {each.group_id: failure_of(each.error_code, each.error_message) for each in answer.results}
+            response = await peer.ask(m.DeleteGroupsResponse, m.DeleteGroupsRequest(keys), deadline)
+            return {each.group_id: failure_of(each.error_code, each.error_message) for each in response.results}
 
         deadline = self._cluster.deadline(call, timeout_ms)
         wanted = several(group_ids, "group_ids")
@@ -167,13 +167,13 @@ def _merge(
     cluster: Cluster,
     groups: dict[str, GroupListing],
     node: Node,
-    answer: m.ListGroupsResponse,
+    response: m.ListGroupsResponse,
     protocol_types: frozenset[str] | None,
 ) -> None:
     coordinators = cluster.coordinators
     states: dict[str, GroupState | None] = {"": None}
     types: dict[str, GroupType | None] = {"": None}
-    for group in answer.groups:
+    for group in response.groups:
         protocol_type = group.protocol_type
         if protocol_types is not None and protocol_type not in protocol_types:
             continue
@@ -194,17 +194,17 @@ async def _leave(
     peer: Peer, group_id: str, members: list[MemberToRemove], reason: str, deadline: Deadline
 ) -> Batch[MemberToRemove, None] | Failure:
     try:
-        answer = await peer.ask(
+        response = await peer.ask(
             m.LeaveGroupResponse, lambda version: _batch_request(version, group_id, members, reason), deadline
         )
     except _OneMemberPerRequest:
         return await _leave_one_by_one(peer, group_id, members, deadline)
-    if answer.error_code:
-        return error_for(answer.error_code)
-    answers = {
-        MemberToRemove(each.group_instance_id, each.member_id): failure_of(each.error_code) for each in answer.members
+    if response.error_code:
+        return error_for(response.error_code)
+    responses = {
+        MemberToRemove(each.group_instance_id, each.member_id): failure_of(each.error_code) for each in response.members
     }
-    return batch_of(members, answers, "the reply has no result for {}")
+    return batch_of(members, responses, "the reply has no result for {}")
 
 
 class _OneMemberPerRequest(UnsupportedVersion):
@@ -230,8 +230,8 @@ async def _leave_one_by_one(
                 "by its instance id."
             )
         request = m.LeaveGroupRequest(group_id=group_id, member_id=member.member_id)  # of version 2 or older
-        answer = await peer.ask(m.LeaveGroupResponse, request, deadline)
-        if answer.error_code:
-            raise error_for(answer.error_code)
+        response = await peer.ask(m.LeaveGroupResponse, request, deadline)
+        if response.error_code:
+            raise error_for(response.error_code)
 
     return batch_of(members, await one_by_one(members, ask_one), "")

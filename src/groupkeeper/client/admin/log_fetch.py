@@ -15,7 +15,7 @@ from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Backoff, Deadline
-from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedAnswer
+from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedResponse
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol.errors import OffsetNotAvailable, OffsetOutOfRange, error_for
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -87,25 +87,25 @@ class LogFetch:
         Partitions missing in the result must be requested again. Raises the errors of `Peer.ask`.
         """
         requested = self._with_room(offsets)
-        answer = await self._peer.ask(FetchResponse, self._request(requested, offsets), self._deadline)
-        if answer.error_code:
-            return dict.fromkeys(requested, error_for(answer.error_code))
-        answers = {
+        response = await self._peer.ask(FetchResponse, self._request(requested, offsets), self._deadline)
+        if response.error_code:
+            return dict.fromkeys(requested, error_for(response.error_code))
+        responses = {
             TopicPartition(topic.topic, each.partition_index): each
-            for topic in answer.responses
+            for topic in response.responses
             for each in topic.partitions
         }
-        has_records = any(each.records for each in answers.values())
+        has_records = any(each.records for each in responses.values())
         found: dict[TopicPartition, Read] = {}
         for tp in requested:
-            read = self._read(tp, offsets[tp], answers[tp], has_records) if tp in answers else None
+            read = self._read(tp, offsets[tp], responses[tp], has_records) if tp in responses else None
             if read is not None:
                 found[tp] = read
         if found:
             self._deadline = self._new_deadline()
             self._backoff = Backoff(_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
         else:
-            await self._backoff.pause(self._deadline, UnexpectedAnswer("the broker's replies hold no records"))
+            await self._backoff.pause(self._deadline, UnexpectedResponse("the broker's replies hold no records"))
         return found
 
     def _with_room(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -120,16 +120,16 @@ class LogFetch:
             left -= limit
         return requested
 
-    def _read(self, tp: TopicPartition, offset: int, answer: PartitionData, has_records: bool) -> Read | None:
+    def _read(self, tp: TopicPartition, offset: int, response: PartitionData, has_records: bool) -> Read | None:
         """The result for a partition; None: fetch it again."""
-        if answer.error_code:
-            return error_for(answer.error_code)
-        if answer.records and has_whole_batch(answer.records):
+        if response.error_code:
+            return error_for(response.error_code)
+        if response.records and has_whole_batch(response.records):
             self._empty_answers.pop(tp, None)
-            aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())
-            return FetchedBatches(answer.records, tuple(aborted))
-        end = answer.last_stable_offset if self._isolation is Isolation.COMMITTED else answer.high_watermark
-        if not answer.records and end <= offset <= answer.high_watermark:
+            aborted = sorted((one.first_offset, one.producer_id) for one in response.aborted_transactions or ())
+            return FetchedBatches(response.records, tuple(aborted))
+        end = response.last_stable_offset if self._isolation is Isolation.COMMITTED else response.high_watermark
+        if not response.records and end <= offset <= response.high_watermark:
             return offset
         if not has_records:
             self._empty_answers[tp] = self._empty_answers.get(tp, 0) + 1
@@ -165,23 +165,23 @@ async def read_logs(
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
         fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), max_bytes or _BYTES_PER_PARTITION)
-        answers: dict[TopicPartition, Failure | None] = {}
+        responses: dict[TopicPartition, Failure | None] = {}
         left = list(keys)
         while left:
             try:
                 read = await fetch.round({tp: at[tp] for tp in left})
             except (ConnectionFailed, CallTimedOut) as error:
-                if not answers:
+                if not responses:
                     raise
-                answers.update(dict.fromkeys(left, error))
+                responses.update(dict.fromkeys(left, error))
                 break
             for tp, found in read.items():
                 at[tp], failure = _advance(tp, at[tp], found, take)
                 if failure is not None or at[tp] >= ranges[tp][1]:
-                    answers[tp] = failure
-            left = [tp for tp in left if tp not in answers]
+                    responses[tp] = failure
+            left = [tp for tp in left if tp not in responses]
             left.sort(key=lambda tp: tp in read)  # partitions without a result come first in the next request
-        return answers
+        return responses
 
     while at:
         before = dict(at)
@@ -203,12 +203,12 @@ def _advance(tp: TopicPartition, offset: int, read: Read, take: Take) -> tuple[i
     if isinstance(read, FetchedBatches):
         reached = take(tp, read.data)
         if reached is None or reached <= offset:
-            return offset, UnexpectedAnswer(f"the batches from offset {offset} on cannot be read")
+            return offset, UnexpectedResponse(f"the batches from offset {offset} on cannot be read")
         return reached, None
     if isinstance(read, int):
         if read <= offset:
-            return offset, UnexpectedAnswer(f"the log ends at offset {read} now, and was longer before")
+            return offset, UnexpectedResponse(f"the log ends at offset {read} now, and was longer before")
         return read, None
     if isinstance(read, OffsetOutOfRange):
-        return offset, UnexpectedAnswer("the log was cut while it was read")
+        return offset, UnexpectedResponse("the log was cut while it was read")
     return offset, read

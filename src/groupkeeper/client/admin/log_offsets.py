@@ -151,10 +151,10 @@ async def _ask(
         )
 
     try:
-        answer = await peer.ask(m.ListOffsetsResponse, build, deadline)
+        response = await peer.ask(m.ListOffsetsResponse, build, deadline)
     except _NothingToAsk:
         return results
-    for topic in answer.topics:
+    for topic in response.topics:
         for partition in topic.partitions:
             key = TopicPartition(topic.name, partition.partition_index)
             if partition.error_code:

@@ -19,7 +19,7 @@ from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.primitives import columns_of
 
 GROUPS_PER_FETCH = 400
-"""Groups per OffsetFetch request: hundreds, so that the answer stays below about a megabyte."""
+"""Groups per OffsetFetch request: hundreds, so that the response stays below about a megabyte."""
 
 _GROUPS_PER_CHUNK = 200
 """Groups whose commits are retried together: few tasks, but still several chunks in flight at each broker."""
@@ -28,7 +28,7 @@ COMMIT_RETRIES = COORDINATOR_RETRIES._replace(same_broker=COORDINATOR_RETRIES.sa
 """Also retries REBALANCE_IN_PROGRESS (27): a commit waits for the end of a rebalance."""
 
 _COLUMNS = 5
-"""Index, offset, epoch, metadata and error code of a partition in an answer."""
+"""Index, offset, epoch, metadata and error code of a partition in a response."""
 
 _PARTITION_CODES_OF_V1 = (0, 3, 29)
 """In OffsetFetch version 1 any other code on a partition is an error of the whole group."""
@@ -172,10 +172,10 @@ class OffsetCalls:
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Outcome | Failure]:
             async def ask_one(group_id: str) -> Outcome | Failure:
-                answer = await of_group(peer, group_id, deadline)
-                if tell is not None and not isinstance(answer, Exception):
+                response = await of_group(peer, group_id, deadline)
+                if tell is not None and not isinstance(response, Exception):
                     tell()
-                return answer
+                return response
 
             return dict(await one_by_one(keys, ask_one))
 
@@ -206,17 +206,17 @@ async def _fetch(
         asked_in = version
         return _fetch_request(version, wanted, require_stable)
 
-    answer = await peer.ask(m.OffsetFetchResponse, build, deadline)
+    response = await peer.ask(m.OffsetFetchResponse, build, deadline)
     results: dict[str, CommittedOffsets | Failure] = {}
-    for group in answer.groups:
+    for group in response.groups:
         if group.error_code:
             results[group.group_id] = error_for(group.error_code)
         elif group.group_id in wanted:
             results[group.group_id] = _columns(group.topics, interned)
     if asked_in < 8:
         [group_id] = wanted
-        code = _group_code_of_v1(answer) if asked_in < 2 else answer.error_code
-        results[group_id] = error_for(code) if code else _columns(answer.topics, interned)
+        code = _group_code_of_v1(response) if asked_in < 2 else response.error_code
+        results[group_id] = error_for(code) if code else _columns(response.topics, interned)
     return results
 
 
@@ -254,8 +254,8 @@ def _fetch_request(version: int, wanted: Wanted, require_stable: bool) -> m.Offs
     return m.OffsetFetchRequest(group_id=group_id, topics=topics, require_stable=is_stable)
 
 
-def _group_code_of_v1(answer: m.OffsetFetchResponse) -> int:
-    codes = (partition.error_code for topic in answer.topics for partition in topic.partitions)
+def _group_code_of_v1(response: m.OffsetFetchResponse) -> int:
+    codes = (partition.error_code for topic in response.topics for partition in topic.partitions)
     return next((code for code in codes if code not in _PARTITION_CODES_OF_V1), 0)
 
 
@@ -320,19 +320,19 @@ async def _commit(
         group_id=group_id,
         topics=[m.OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
     )
-    answer = await peer.ask(m.OffsetCommitResponse, request, deadline)
+    response = await peer.ask(m.OffsetCommitResponse, request, deadline)
     codes = {
         (topic.name, partition.partition_index): partition.error_code
-        for topic in answer.topics
+        for topic in response.topics
         for partition in topic.partitions
     }
     if not any(codes.values()) and codes.keys() == offsets.keys():  # the usual case; this runs for every group
         return Batch(dict.fromkeys(offsets))
-    answers = {TopicPartition(*place): failure_of(code) for place, code in codes.items()}
-    for failure in answers.values():
+    responses = {TopicPartition(*place): failure_of(code) for place, code in codes.items()}
+    for failure in responses.values():
         if failure is not None and failure.code in COMMIT_RETRIES.same_broker | COMMIT_RETRIES.after_lookup:
             return failure
-    return batch_of(offsets, answers, 'Offset commit result for partition "{}" was not in the response')
+    return batch_of(offsets, responses, 'Offset commit result for partition "{}" was not in the response')
 
 
 async def _delete(peer: Peer, group_id: str, partitions: list[TopicPartition], deadline: Deadline) -> Outcome | Failure:
@@ -344,15 +344,15 @@ async def _delete(peer: Peer, group_id: str, partitions: list[TopicPartition], d
             for topic, indexes in by_topic(partitions).items()
         ],
     )
-    answer = await peer.ask(m.OffsetDeleteResponse, request, deadline)
-    if answer.error_code:
-        return error_for(answer.error_code)
-    answers = {
+    response = await peer.ask(m.OffsetDeleteResponse, request, deadline)
+    if response.error_code:
+        return error_for(response.error_code)
+    responses = {
         TopicPartition(topic.name, partition.partition_index): failure_of(partition.error_code)
-        for topic in answer.topics
+        for topic in response.topics
         for partition in topic.partitions
     }
-    return batch_of(partitions, answers, 'Offset deletion result for partition "{}" was not included in the response')
+    return batch_of(partitions, responses, 'Offset deletion result for partition "{}" was not included in the response')
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

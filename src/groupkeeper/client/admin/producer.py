@@ -14,20 +14,20 @@ _ALL_IN_SYNC = -1
 
 
 async def produce(cluster: Cluster, tp: TopicPartition, batch: bytes, timeout_ms: int | None = None) -> int:
-    """Append a batch; returns its first offset. After a lost answer the log may have it twice. Raises KafkaError,
+    """Append a batch; returns its first offset. After a lost response the log may have it twice. Raises KafkaError,
     ClientError.
     """
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
         data = [TopicProduceData(tp.topic, partition_data=[PartitionProduceData(tp.partition, batch)])]
-        answer = await peer.ask(
+        response = await peer.ask(
             ProduceResponse, ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data), deadline
         )
         return {
             TopicPartition(topic.name, each.index): (
                 error_for(each.error_code, each.error_message) if each.error_code else each.base_offset
             )
-            for topic in answer.responses
+            for topic in response.responses
             for each in topic.partition_responses
         }
 

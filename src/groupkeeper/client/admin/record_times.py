@@ -10,7 +10,7 @@ from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders,
 from groupkeeper.client.admin.types import Batch, Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
-from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedAnswer
+from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedResponse
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import Located, Routed
 from groupkeeper.protocol.errors import OffsetOutOfRange
@@ -21,7 +21,7 @@ _BYTES_PER_PARTITION = 16 * 1024
 
 _POSITIONS_PER_CHUNK = 500
 
-Answer = FirstRecord | None | Failure
+Outcome = FirstRecord | None | Failure
 
 
 async def first_records(
@@ -43,7 +43,7 @@ async def first_records(
             located.retry.update(dict.fromkeys(by_place[tp], failure))
         return located
 
-    async def ask(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Answer]:
+    async def ask(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Outcome]:
         fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), _BYTES_PER_PARTITION, isolation)
         return await _Search(keys).run(fetch)
 
@@ -75,23 +75,23 @@ class _Search:
         for key in sorted(keys):
             self._left.setdefault(TopicPartition(key.topic, key.partition), deque()).append(key)
         self._read_to: dict[TopicPartition, int] = {}
-        self._answers: dict[Position, Answer] = {}
+        self._responses: dict[Position, Outcome] = {}
 
-    async def run(self, fetch: LogFetch) -> dict[Position, Answer]:
-        """An answer for each position; results so far are kept when the broker fails later."""
+    async def run(self, fetch: LogFetch) -> dict[Position, Outcome]:
+        """A response for each position; results so far are kept when the broker fails later."""
         while self._left:
             try:
                 read = await fetch.round({tp: self._next(tp) for tp in self._left})
             except (ConnectionFailed, CallTimedOut) as error:
-                if not self._answers:
+                if not self._responses:
                     raise
                 for tp in self._left:
                     self._fail(tp, error)
-                return self._answers
+                return self._responses
             for tp, found in read.items():
                 self._take(tp, found)
             self._left = {tp: left for tp, left in self._left.items() if left}
-        return self._answers
+        return self._responses
 
     def _next(self, tp: TopicPartition) -> int:
         """The next offset to read: no record before it answers one of the unanswered positions."""
@@ -104,16 +104,16 @@ class _Search:
             self._match(tp, read)
         elif isinstance(read, int):
             while left and left[0].offset <= read:
-                self._answers[left.popleft()] = None
+                self._responses[left.popleft()] = None
         elif isinstance(read, OffsetOutOfRange):
-            self._answers[left.popleft()] = read
+            self._responses[left.popleft()] = read
         else:
             self._fail(tp, read)
 
     def _fail(self, tp: TopicPartition, why: Failure) -> None:
         left = self._left[tp]
         while left:
-            self._answers[left.popleft()] = why
+            self._responses[left.popleft()] = why
 
     def _match(self, tp: TopicPartition, batches: FetchedBatches) -> None:
         """Answer the positions that these batches decide."""
@@ -136,15 +136,15 @@ class _Search:
                     continue
                 for record in read_records(batches.data, pos, header=header):
                     while left and left[0].offset <= record.offset:
-                        self._answers[left.popleft()] = FirstRecord(
+                        self._responses[left.popleft()] = FirstRecord(
                             record.offset, record.timestamp, header.has_log_append_time, header.is_transactional
                         )
         except CorruptRecord as error:
-            why = UnexpectedAnswer(f"a record batch cannot be read: {error}")
+            why = UnexpectedResponse(f"a record batch cannot be read: {error}")
             while left and left[0].offset < end:
-                self._answers[left.popleft()] = why
+                self._responses[left.popleft()] = why
             if end == begin:
                 self._fail(tp, why)
         if end == begin:
-            self._fail(tp, UnexpectedAnswer(f"the batches of the reply are before offset {begin}"))
+            self._fail(tp, UnexpectedResponse(f"the batches of the reply are before offset {begin}"))
         self._read_to[tp] = end

@@ -52,10 +52,10 @@ class ShareGroupCalls:
         deadline = self._cluster.deadline("describeShareGroups", timeout_ms)
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareGroupDescription | Failure]:
-            answer = await peer.ask(
+            response = await peer.ask(
                 m.ShareGroupDescribeResponse, m.ShareGroupDescribeRequest(keys, include_authorized_operations), deadline
             )
-            return by_group(answer.groups, lambda group: _description(group, coordinator_at(peer)))
+            return by_group(response.groups, lambda group: _description(group, coordinator_at(peer)))
 
         wanted = several(group_ids, "group_ids")
         return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
@@ -73,8 +73,8 @@ class ShareGroupCalls:
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareOffsets | Failure]:
             request = m.DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])
-            answer = await peer.ask(m.DescribeShareGroupOffsetsResponse, request, deadline)
-            return by_group(answer.groups, lambda group: _offsets(group, wanted.get(group.group_id)))
+            response = await peer.ask(m.DescribeShareGroupOffsetsResponse, request, deadline)
+            return by_group(response.groups, lambda group: _offsets(group, wanted.get(group.group_id)))
 
         return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(wanted))
 
@@ -96,14 +96,14 @@ class ShareGroupCalls:
         )
 
         async def ask(peer: Peer) -> Batch[TopicPartition, None] | Failure:
-            answer = await peer.ask(m.AlterShareGroupOffsetsResponse, request, deadline)
-            if answer.error_code:
-                return error_for(answer.error_code, answer.error_message)
+            response = await peer.ask(m.AlterShareGroupOffsetsResponse, request, deadline)
+            if response.error_code:
+                return error_for(response.error_code, response.error_message)
             failures = {
                 TopicPartition(topic.topic_name, partition.partition_index): failure_of(
                     partition.error_code, partition.error_message
                 )
-                for topic in answer.responses
+                for topic in response.responses
                 for partition in topic.partitions
             }
             return batch_of(offsets, failures, "the reply has no result for partition {}")
@@ -125,10 +125,10 @@ class ShareGroupCalls:
         )
 
         async def ask(peer: Peer) -> Batch[str, None] | Failure:
-            answer = await peer.ask(m.DeleteShareGroupOffsetsResponse, request, deadline)
-            if answer.error_code:
-                return error_for(answer.error_code, answer.error_message)
-            failures = {one.topic_name: failure_of(one.error_code, one.error_message) for one in answer.responses}
+            response = await peer.ask(m.DeleteShareGroupOffsetsResponse, request, deadline)
+            if response.error_code:
+                return error_for(response.error_code, response.error_message)
+            failures = {one.topic_name: failure_of(one.error_code, one.error_message) for one in response.responses}
             return batch_of(wanted, failures, "the reply has no result for topic {}")
 
         return await of_one_group(self._cluster, deadline, one_group(group_id), ask, COMMIT_RETRIES)

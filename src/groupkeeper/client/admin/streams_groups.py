@@ -41,12 +41,12 @@ async def describe_streams_groups(
     deadline = cluster.deadline("describeStreamsGroups", timeout_ms)
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, StreamsGroupDescription | Failure]:
-        answer = await peer.ask(
+        response = await peer.ask(
             m.StreamsGroupDescribeResponse,
             lambda version: _request(version, keys, include_authorized_operations, include_topology),
             deadline,
         )
-        return by_group(answer.groups, lambda group: _description(group, coordinator_at(peer)))
+        return by_group(response.groups, lambda group: _description(group, coordinator_at(peer)))
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
 

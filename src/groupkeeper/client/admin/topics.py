@@ -48,10 +48,10 @@ class TopicCalls:
         wanted = None if names is None else list(dict.fromkeys(several(names, "names")))
         if wanted == []:
             return Batch()
-        answer = await self._cluster.metadata(
+        response = await self._cluster.metadata(
             wanted, deadline, include_authorized_operations=include_authorized_operations
         )
-        topic_by_name = {topic.name: topic for topic in answer.topics if topic.name is not None}
+        topic_by_name = {topic.name: topic for topic in response.topics if topic.name is not None}
         batch: Batch[str, TopicDescription] = Batch()
         for name in topic_by_name if wanted is None else wanted:
             topic = topic_by_name.get(name)
@@ -66,10 +66,10 @@ class TopicCalls:
 
     async def list_topics(self, *, include_internal: bool = False, timeout_ms: int | None = None) -> list[TopicListing]:
         """The topics that the caller may see, sorted by name."""
-        answer = await self._cluster.metadata(None, self._cluster.deadline("listTopics", timeout_ms))
+        response = await self._cluster.metadata(None, self._cluster.deadline("listTopics", timeout_ms))
         return sorted(
             TopicListing(topic.name, _topic_id(topic.topic_id), topic.is_internal)
-            for topic in answer.topics
+            for topic in response.topics
             if topic.name is not None and (include_internal or not topic.is_internal)
         )
 
@@ -103,12 +103,12 @@ class TopicCalls:
         def build(version: int) -> m.CreateTopicsRequest:
             return m.CreateTopicsRequest(creatable, deadline.left_ms(), validate_only)
 
-        answer = await ask_controller(
+        response = await ask_controller(
             self._cluster,
             m.CreateTopicsResponse,
             build,
             deadline,
-            lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.topics),
+            lambda response: any(topic.error_code == NOT_CONTROLLER for topic in response.topics),
         )
 
         def created(topic: m.CreatableTopicResult) -> CreatedTopic:
@@ -119,7 +119,7 @@ class TopicCalls:
 
         results: dict[str, CreatedTopic | Failure] = {
             topic.name: error_for(topic.error_code, topic.error_message) if topic.error_code else created(topic)
-            for topic in answer.topics
+            for topic in response.topics
         }
         batch = batch_of([topic.name for topic in creatable], results, _MISSING)
         return _with_those_there(batch) if if_missing else batch
@@ -142,15 +142,15 @@ class TopicCalls:
                 )
             return m.DeleteTopicsRequest(topic_names=wanted, timeout_ms=timeout_ms)
 
-        answer = await ask_controller(
+        response = await ask_controller(
             self._cluster,
             m.DeleteTopicsResponse,
             build,
             deadline,
-            lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.responses),
+            lambda response: any(topic.error_code == NOT_CONTROLLER for topic in response.responses),
         )
         results: dict[str, Failure | None] = {
-            topic.name or "": failure_of(topic.error_code, topic.error_message) for topic in answer.responses
+            topic.name or "": failure_of(topic.error_code, topic.error_message) for topic in response.responses
         }
         for name in wanted:
             for key in [key for key in self._cluster.leaders if key[0] == name]:
@@ -164,21 +164,21 @@ class TopicCalls:
         """The cluster's id, controller and brokers."""
         deadline = self._cluster.deadline("describeCluster", timeout_ms)
         try:
-            answer = await self._cluster.ask_any(
+            response = await self._cluster.ask_any(
                 m.DescribeClusterResponse, m.DescribeClusterRequest(include_authorized_operations), deadline
             )
         except UnsupportedVersion:
             await self._cluster.refresh(deadline)
             controller = self._cluster.nodes.get(self._cluster.controller_id)
             return ClusterDescription(self._cluster.cluster_id, controller, tuple(self._cluster.nodes.values()))
-        if answer.error_code:
-            raise error_for(answer.error_code, answer.error_message)
-        nodes = {each.broker_id: Node(each.broker_id, each.host, each.port, each.rack) for each in answer.brokers}
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message)
+        nodes = {each.broker_id: Node(each.broker_id, each.host, each.port, each.rack) for each in response.brokers}
         return ClusterDescription(
-            cluster_id=answer.cluster_id,
-            controller=nodes.get(answer.controller_id),
+            cluster_id=response.cluster_id,
+            controller=nodes.get(response.controller_id),
             nodes=tuple(nodes.values()),
-            authorized_operations=operation_names(answer.cluster_authorized_operations),
+            authorized_operations=operation_names(response.cluster_authorized_operations),
         )
 
 

@@ -254,14 +254,14 @@ class OffsetSpec(NamedTuple):
 
     @classmethod
     def for_timestamp(cls, timestamp_ms: int) -> OffsetSpec:
-        """The first record with a timestamp ≥ `timestamp_ms`; the answer's offset is −1 when there is none."""
+        """The first record with a timestamp ≥ `timestamp_ms`; the response's offset is −1 when there is none."""
         if timestamp_ms < 0:
             raise IllegalArgument(f"a timestamp must not be negative: {timestamp_ms}")
         return cls(timestamp_ms)
 
 
 class ListedOffset(NamedTuple):
-    """An answer of list_offsets. `offset` −1: no such record. `timestamp` in ms, −1 when not known."""
+    """A response of list_offsets. `offset` −1: no such record. `timestamp` in ms, −1 when not known."""
 
     offset: int
     timestamp: int = -1

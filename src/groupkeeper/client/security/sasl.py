@@ -91,9 +91,9 @@ class SaslSecurity(Security):
         token: bytes | None = await conversation.first()
         handshake = m.SaslHandshakeRequest(self._mechanism.name)
         version = version_of(m.SaslHandshakeRequest, connection.versions)
-        answer = await connection.ask(handshake, version, m.SaslHandshakeResponse, timeout_s)
-        if answer.error_code:
-            raise self._refused_mechanism(connection, answer)
+        response = await connection.ask(handshake, version, m.SaslHandshakeResponse, timeout_s)
+        if response.error_code:
+            raise self._refused_mechanism(connection, response)
         send = self._framed if version >= 1 else self._bare
         lifetime_ms = 0
         for _ in range(_MAX_STEPS):
@@ -119,11 +119,11 @@ class SaslSecurity(Security):
         """One step of the exchange since Kafka 1.0: a request with the token. A refusal has a reason."""
         version = version_of(m.SaslAuthenticateRequest, connection.versions)
         request = m.SaslAuthenticateRequest(token)
-        answer = await connection.ask(request, version, m.SaslAuthenticateResponse, timeout_s)
-        if answer.error_code:
-            refusal = error_for(answer.error_code, answer.error_message)
+        response = await connection.ask(request, version, m.SaslAuthenticateResponse, timeout_s)
+        if response.error_code:
+            refusal = error_for(response.error_code, response.error_message)
             raise self._failed(connection, str(refusal), refusal)
-        return answer.auth_bytes, answer.session_lifetime_ms
+        return response.auth_bytes, response.session_lifetime_ms
 
     async def _bare(self, connection: Connection, token: bytes, timeout_s: float) -> tuple[bytes, int]:
         """One step before Kafka 1.0: a frame without header. To refuse, the broker closes the connection."""
@@ -140,20 +140,20 @@ class SaslSecurity(Security):
         text = f"{connection.address}: SASL {mechanism.name} failed: {' '.join(reason.split())}: {mechanism.way_out}"
         return AuthenticationFailed(text, refusal)
 
-    def _refused_mechanism(self, connection: Connection, answer: m.SaslHandshakeResponse) -> AuthenticationFailed:
+    def _refused_mechanism(self, connection: Connection, response: m.SaslHandshakeResponse) -> AuthenticationFailed:
         place, name = connection.address, self._mechanism.name
-        offered = ", ".join(answer.mechanisms)
-        if answer.error_code == UnsupportedSaslMechanism.code:
+        offered = ", ".join(response.mechanisms)
+        if response.error_code == UnsupportedSaslMechanism.code:
             message = f"Client SASL mechanism '{name}' not enabled in the server, enabled mechanisms are [{offered}]"
             text = f"{place}: sasl.mechanism={name} is not enabled there: the broker offers {offered or 'none'}"
             return AuthenticationFailed(text, UnsupportedSaslMechanism(message))
-        if answer.error_code == IllegalSaslState.code:
+        if response.error_code == IllegalSaslState.code:
             message = f"Unexpected handshake request with client mechanism {name}, enabled mechanisms are [{offered}]"
             way_out = "set security.protocol=PLAINTEXT (or SSL), or use the port of a SASL listener"
             return AuthenticationFailed(
                 f"{place}: the listener there does not use SASL: {way_out}", IllegalSaslState(message)
             )
-        refusal = error_for(answer.error_code)
+        refusal = error_for(response.error_code)
         return AuthenticationFailed(f"{place}: the SASL handshake was refused: {refusal}", refusal)
 
 

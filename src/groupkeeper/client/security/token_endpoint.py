@@ -78,8 +78,8 @@ class TokenEndpoint(NamedTuple):
             handlers.append(urllib.request.HTTPSHandler(context=tls_context(self.tls)))
         opener = urllib.request.build_opener(*handlers)
         try:
-            with opener.open(request, timeout=self.timeout_s) as answer:
-                return self._token_in(answer.read(_MAX_ANSWER_BYTES))
+            with opener.open(request, timeout=self.timeout_s) as response:
+                return self._token_in(response.read(_MAX_ANSWER_BYTES))
         except urllib.error.HTTPError as error:
             with error:
                 text = f"it replies {error.code} {error.reason}{_explanation(error.read(_MAX_ANSWER_BYTES))}"
@@ -106,9 +106,9 @@ class TokenEndpoint(NamedTuple):
 
     def _token_in(self, body: bytes) -> Token:
         try:
-            answer = json.loads(body)
-            value = answer["access_token"]
-            lifetime_s = answer.get("expires_in")
+            response = json.loads(body)
+            value = response["access_token"]
+            lifetime_s = response.get("expires_in")
         except (ValueError, TypeError, KeyError):
             raise self._failed("its reply has no access_token") from None
         if not isinstance(value, str) or not value:
@@ -131,12 +131,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _explanation(body: bytes) -> str:
     """`error` and `error_description` (RFC 6749, 5.2) of a reply in one line, "" without them."""
     try:
-        answer = json.loads(body)
+        response = json.loads(body)
     except ValueError:
         return ""
-    if not isinstance(answer, dict):
+    if not isinstance(response, dict):
         return ""
-    parts = [str(answer[name]) for name in ("error", "error_description") if answer.get(name)]
+    parts = [str(response[name]) for name in ("error", "error_description") if response.get(name)]
     return " (" + " ".join(": ".join(parts).split())[:300] + ")" if parts else ""
 
 

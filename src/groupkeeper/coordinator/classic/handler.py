@@ -96,14 +96,14 @@ class ClassicHandler(TypeHandler[ClassicGroup]):
         rebalance = group.soft.rebalance
         if rebalance is None:
             return
-        answer = (
+        response = (
             SyncGroupResponse(error_code=NotCoordinator.code)
             if isinstance(rebalance, Syncing)
             else JoinGroupResponse(error_code=NotCoordinator.code, protocol_name=None)
         )
         for calls in rebalance.waiting.values():
             for call_id in calls:
-                yield Released(call_id, answer)
+                yield Released(call_id, response)
 
 
 HANDLER = ClassicHandler()

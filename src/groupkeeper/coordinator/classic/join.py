@@ -83,9 +83,9 @@ def _join_with_id(step: Step, call: GroupCall, request: JoinGroupRequest) -> Res
     is_unchanged = member.protocols == _protocols(request)
     is_leader = step.roster.leader_id == member.member_id
     if is_unchanged and (isinstance(step.rebalance, Syncing) or (step.state is GroupState.STABLE and not is_leader)):
-        # The member may have missed the answer; nothing changed that needs a rebalance.
+        # The member may have missed the response; nothing changed that needs a rebalance.
         step.renew_session(member)
-        return step.result(step.generation_answer(member.member_id))
+        return step.result(step.generation_response(member.member_id))
     step.rebalance_with(_rejoined(member, request), call.call_id, is_new=False)
     return step.result(parked=call.call_id)
 
@@ -143,15 +143,15 @@ def _replace_static_member(step: Step, call: GroupCall, request: JoinGroupReques
     # Subscriptions may have changed without a rebalance; the record brings the new ones to a replay.
     step.roster = replace(step.roster, subscribed_topics=step.roster.find_subscribed_topics())
     step.records.append(group_record(step.group_id, step.roster))
-    answer = step.generation_answer(new_id)
+    response = step.generation_response(new_id)
     if call.version < FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         # As the leader it would compute an assignment for which no SyncGroup waits, so it joins as a follower.
-        answer.leader = old_leader
-        answer.members = ()
+        response.leader = old_leader
+        response.members = ()
     elif step.roster.leader_id == new_id:
-        answer.skip_assignment = True
-        answer.members = step.member_list()
-    return step.result(answer)
+        response.skip_assignment = True
+        response.members = step.member_list()
+    return step.result(response)
 
 
 def _has_room_for(step: Step, member_id: str) -> bool:
@@ -185,7 +185,7 @@ def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
 
 
 def require_member_id(member_id: str) -> JoinGroupResponse:
-    """Refuses a dynamic member without an id; the reply has the id with which it must rejoin (KIP-394)."""
+    """Refuses a dynamic member without an id; the response has the id with which it must rejoin (KIP-394)."""
     return _refusal(member_id, errors.MemberIdRequired.code)
 
 

@@ -32,7 +32,7 @@ def sync(
     step.renew_session(member)
     step.note_sync(request.member_id)
     if not isinstance(step.rebalance, Syncing):
-        return step.result(step.assignment_answer(request.member_id))
+        return step.result(step.assignment_response(request.member_id))
     calls = step.rebalance.waiting.get(request.member_id, ())
     waiting = step.rebalance.waiting.having({request.member_id: (*calls, call.call_id)})
     step.rebalance = replace(step.rebalance, waiting=waiting)
@@ -88,19 +88,19 @@ def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupReq
             LeaveGroupResponse(members=[_left(member, errors.UnknownMemberId.code) for member in request.members])
         )
     step = Step(group, settings, now_ms)
-    answers = []
+    responses = []
     has_anybody_left = False
     for member in request.members:
         try:
             step.drop_member(_leaving_id(step, member))
         except KafkaError as error:
-            answers.append(_left(member, error.code))
+            responses.append(_left(member, error.code))
         else:
-            answers.append(_left(member, NONE))
+            responses.append(_left(member, NONE))
             has_anybody_left = True
     if has_anybody_left:
         step.rebalance_without_dropped()
-    return step.result(LeaveGroupResponse(members=answers))
+    return step.result(LeaveGroupResponse(members=responses))
 
 
 def _leaving_id(step: Step, leaving: MemberIdentity) -> str:

@@ -1,7 +1,7 @@
 """The transitions of a classic group's state machine, made on a working copy.
 
 A `Step` starts from a group. Handlers make transitions one after the other, and the step ends as one `Result`: the
-records, the new soft state, the answers that are due, and the timers. The group itself is not changed.
+records, the new soft state, the responses that are due, and the timers. The group itself is not changed.
 
 From one result to the next, by a request, a timer or the start of the coordinator (`tests/scenarios` compares):
 
@@ -100,16 +100,16 @@ class Step:
         """The step's outcome, with the `response` for the caller, or with the id of the `parked` call; both None
         without a caller.
         """
-        answer: Message | Parked | None = response
+        sent: Message | Parked | None = response
         if parked is not None:
-            answer = self._released.pop(parked, PARKED)
+            sent = self._released.pop(parked, PARKED)
         # The record of an Empty group has the whole roster.
         roster = None if self.state is GroupState.EMPTY else self.roster
         soft = Soft(roster, self.rebalance, self.pending, self.unsynced)
-        is_about_nothing_written = isinstance(answer, JoinGroupResponse) and (answer.error_code or not self.records)
+        is_about_nothing_written = isinstance(sent, JoinGroupResponse) and (sent.error_code or not self.records)
         kind = Immediate if is_about_nothing_written else Result
         return kind(
-            response=answer,
+            response=sent,
             records=tuple(self.records),
             soft=(GroupChange(GroupType.CLASSIC, self.group_id, soft),),
             released=tuple(Released(call_id, message) for call_id, message in self._released.items()),
@@ -232,11 +232,11 @@ class Step:
         self.unsynced = ValueMap(dict.fromkeys(self.roster.members))
         for member in self.roster.members.values():
             self.renew_session(member)
-            self.release(joining.waiting.get(member.member_id, ()), self.generation_answer(member.member_id))
+            self.release(joining.waiting.get(member.member_id, ()), self.generation_response(member.member_id))
         self.arm(SyncPhase(self.group_id), self.roster.rebalance_timeout_ms())
 
-    def generation_answer(self, member_id: str) -> JoinGroupResponse:
-        """The answer to JoinGroup in the current generation: only the leader gets the members."""
+    def generation_response(self, member_id: str) -> JoinGroupResponse:
+        """The response to JoinGroup in the current generation: only the leader gets the members."""
         return JoinGroupResponse(
             error_code=NONE,
             generation_id=self.roster.generation,
@@ -274,12 +274,12 @@ class Step:
         )
         self.records.append(group_record(self.group_id, self.roster))
         for member_id, calls in self.rebalance.waiting.items():
-            self.release(calls, self.assignment_answer(member_id))
+            self.release(calls, self.assignment_response(member_id))
             self.renew_session(self.roster.members[member_id])
         self.rebalance = None
         self.mark(Meter.GROUP_COMPLETED_REBALANCE)
 
-    def assignment_answer(self, member_id: str) -> SyncGroupResponse:
+    def assignment_response(self, member_id: str) -> SyncGroupResponse:
         return SyncGroupResponse(
             error_code=NONE,
             protocol_type=self.roster.protocol_type,

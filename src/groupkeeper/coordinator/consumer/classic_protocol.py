@@ -66,7 +66,7 @@ def join(
     try:
         return _join_members(group, settings, topics, call, request, now_ms)
     except KafkaError as error:
-        # Unlike the reply of a classic group, this refusal does not name the member.
+        # Unlike the response of a classic group, this refusal does not name the member.
         return Immediate(m.JoinGroupResponse(error_code=error.code, protocol_name=None))
 
 
@@ -281,15 +281,15 @@ def leave(
 ) -> Result:
     """Removes members of either protocol, each with its own outcome."""
     leaving: dict[str, None] = {}
-    answers = []
+    responses = []
     for identity in request.members:
         error_code = errors.NONE
         try:
             leaving[_leaving_id(group, identity)] = None
         except KafkaError as error:
             error_code = error.code
-        answers.append(m.MemberResponse(identity.member_id, identity.group_instance_id, error_code))
-    response = m.LeaveGroupResponse(members=answers)
+        responses.append(m.MemberResponse(identity.member_id, identity.group_instance_id, error_code))
+    response = m.LeaveGroupResponse(members=responses)
     if not leaving:
         return Result(response)
     return remove_or_downgrade(Step(group, settings, topics, now_ms), settings, list(leaving), response)

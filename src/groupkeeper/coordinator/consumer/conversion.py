@@ -165,10 +165,10 @@ def _released(rebalance: Rebalance | None) -> list[Released]:
         return []
     released = []
     for member_id, calls in rebalance.waiting.items():
-        answer: Message = SyncGroupResponse(error_code=RebalanceInProgress.code)
+        response: Message = SyncGroupResponse(error_code=RebalanceInProgress.code)
         if isinstance(rebalance, Joining):
-            answer = JoinGroupResponse(error_code=RebalanceInProgress.code, protocol_name=None, member_id=member_id)
-        released += [Released(call_id, answer) for call_id in calls]
+            response = JoinGroupResponse(error_code=RebalanceInProgress.code, protocol_name=None, member_id=member_id)
+        released += [Released(call_id, response) for call_id in calls]
     return released
 
 

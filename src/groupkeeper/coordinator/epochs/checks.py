@@ -70,15 +70,15 @@ def describe_all(
     described: Callable[[int, str | None, str], D],
 ) -> list[D]:
     """Describes groups of that type; groups of another type fail, and so do groups that don't exist. `described` is the
-    answer's class.
+    response's class.
     """
-    answers, groups = [], state.groups
+    responses, groups = [], state.groups
     for group_id in group_ids:  # without exceptions: there may be very many groups
         group = groups.get(group_id)
         if not group_id:
-            answers.append(described(errors.InvalidGroupId.code, None, group_id))
+            responses.append(described(errors.InvalidGroupId.code, None, group_id))
         elif isinstance(group, kind):
-            answers.append(describe(group))
+            responses.append(describe(group))
         else:
-            answers.append(described(errors.GroupIdNotFound.code, state.why_missing(group_id, kind), group_id))
-    return answers
+            responses.append(described(errors.GroupIdNotFound.code, state.why_missing(group_id, kind), group_id))
+    return responses

@@ -95,7 +95,7 @@ class EpochStep(Generic[G]):
         self._timers.extend(timers)
 
     def release(self, released: Iterable[Released]) -> None:
-        """Adds answers to parked calls."""
+        """Adds responses to parked calls."""
         self._released.extend(released)
 
     def ask(self, work: RegexLookup | Work) -> None:

@@ -10,7 +10,7 @@ every result, in this order, without running another operation of the same coord
 3. `Coordinator.apply` each value of `soft`, in order.
 4. Arm and disarm `timers`, in order.
 5. Count `marks`.
-6. Send `response` (unless it is PARKED) and the `released` answers.
+6. Send `response` (unless it is PARKED) and the `released` responses.
 
 Without failures, and with a log in memory (`tests/memory_shell.py` has it all):
 
@@ -21,8 +21,8 @@ Without failures, and with a log in memory (`tests/memory_shell.py` has it all):
         coordinator.apply(change)
     arm(result.timers), count(result.marks), send(result.response, result.released)
 
-No answer may be sent before step 1 has succeeded, nor before all in-sync replicas have the `records`; `response` waits
-for earlier records, too, unless it is `Immediate`. The driver does the `lookups` afterwards, asynchronously; their
+Nothing is sent before step 1 has succeeded, nor before all in-sync replicas have the `records`; `response` waits for
+earlier records, too, unless it is `Immediate`. The driver does the `lookups` afterwards, asynchronously; their
 outcome is another operation.
 """
 
@@ -68,7 +68,7 @@ class GroupCall:
     """A request with the context that the coordinator cannot know by itself."""
 
     call_id: int
-    """Unique among the calls of one coordinator; names the caller when the answer is parked."""
+    """Unique among the calls of one coordinator; names the caller when the response is parked."""
     request: Message
     version: int
     client_id: str = ""
@@ -118,7 +118,7 @@ class Disarm(NamedTuple):
 
 
 class Parked(Enum):
-    """The type of PARKED: the answer comes in the `released` of a later result, under the call's `call_id`."""
+    """The type of PARKED: the response comes in the `released` of a later result, under the call's `call_id`."""
 
     PARKED = "parked"
 
@@ -127,7 +127,7 @@ PARKED = Parked.PARKED
 
 
 class Released(NamedTuple):
-    """The answer to a parked call. If the caller is gone, the answer is dropped."""
+    """The response to a parked call. If the caller is gone, the response is dropped."""
 
     call_id: int
     response: Message
@@ -199,6 +199,6 @@ class Result:
 
 
 class Immediate(Result):
-    """A result whose answer waits for no replica: the request was refused, or only read the state."""
+    """A result whose response waits for no replica: the request was refused, or only read the state."""
 
     __slots__ = ()

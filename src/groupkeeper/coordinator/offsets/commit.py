@@ -66,8 +66,8 @@ def commit(state: StateView, settings: Settings, call: GroupCall, request: Offse
     topics = []
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
-        answers = stored.add(name, topic_id, topic.partitions, OffsetCommitResponsePartition, expire_ms)
-        topics.append(OffsetCommitResponseTopic(name, topic_id, answers))
+        responses = stored.add(name, topic_id, topic.partitions, OffsetCommitResponsePartition, expire_ms)
+        topics.append(OffsetCommitResponseTopic(name, topic_id, responses))
     records = stored.records
     return Result(
         OffsetCommitResponse(0, topics),
@@ -89,8 +89,8 @@ def commit_transactional(
     topics = []
     for topic in request.topics:
         # Store it without the topic's id, as Apache Kafka does.
-        answers = stored.add(topic.name, ZERO_UUID, topic.partitions, TxnOffsetCommitResponsePartition)
-        topics.append(TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
+        responses = stored.add(topic.name, ZERO_UUID, topic.partitions, TxnOffsetCommitResponsePartition)
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, responses))
     records = stored.records
     return Result(
         TxnOffsetCommitResponse(topics=topics),
@@ -127,22 +127,22 @@ class _Stored:
         topic: str,
         topic_id: bytes,
         partitions: Iterable[_Partition],
-        answer: Callable[[int, int], P],
+        response: Callable[[int, int], P],
         expire_ms: int = -1,
     ) -> list[P]:
-        """Adds partitions of a topic; returns an answer for each, made of its index and error code."""
-        answers = []
+        """Adds partitions of a topic; returns a response for each, made of its index and error code."""
+        responses = []
         for one in partitions:
             index, metadata = one.partition_index, one.committed_metadata or ""
             if metadata and is_too_large(metadata, self._limit):
-                answers.append(answer(index, errors.OffsetMetadataTooLarge.code))
+                responses.append(response(index, errors.OffsetMetadataTooLarge.code))
                 continue
             value = OffsetCommitValue(
                 one.committed_offset, one.committed_leader_epoch, metadata, self._now_ms, expire_ms, topic_id
             )
             self.records.append(Entry(OffsetCommitKey(self._group_id, topic, index), value))
-            answers.append(answer(index, NONE))
-        return answers
+            responses.append(response(index, NONE))
+        return responses
 
 
 def _check_commit(state: StateView, call: GroupCall, request: OffsetCommitRequest) -> tuple[Arm, ...]:

@@ -143,8 +143,8 @@ def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares
 def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
     """Share-partitions were initialized, except for those with an error: these may be requested again.
 
-    They stay marked as initializing, though: an earlier attempt may have been stored without a reply, and state that is
-    not in the group's record would not be deleted with the group.
+    They stay marked as initializing, though: an attempt may have been stored without a response, and state that is not
+    in the group's record would not be deleted with the group.
     """
     group = state.find(work.group_id, ShareGroup)
     written: tuple[Record, ...] = ()
@@ -172,8 +172,8 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
         return Result(records=written, soft=soft)
     request = work.call.request
     assert isinstance(request, m.AlterShareGroupOffsetsRequest)
-    answer = _altered(state.topics, request, work.start_offsets, errors)
-    return Result(records=written, soft=soft, released=(Released(work.call.call_id, answer),))
+    response = _altered(state.topics, request, work.start_offsets, errors)
+    return Result(records=written, soft=soft, released=(Released(work.call.call_id, response),))
 
 
 def _settled(
@@ -288,8 +288,8 @@ def offsets_deleted(
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in done}
         changed = replace(has, deleting=deleting)
         written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
-    answer = _deleted(state.topics, request, partitions, failed)
-    return Result(records=written, released=(Released(call.call_id, answer),))
+    response = _deleted(state.topics, request, partitions, failed)
+    return Result(records=written, released=(Released(call.call_id, response),))
 
 
 def _records_before_deletion(state: StateView, work: DeleteShares) -> tuple[Record, ...]:

@@ -73,7 +73,7 @@ def _groups_cleared(
 
 
 def refuse(request: Message, error: KafkaError) -> Message:
-    """The answer to a request that failed as a whole."""
+    """The response to a request that failed as a whole."""
     match request:
         case m.ShareGroupHeartbeatRequest():
             return m.ShareGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))

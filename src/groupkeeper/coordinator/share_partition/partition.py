@@ -63,8 +63,8 @@ class Transition(NamedTuple):
     Attributes:
         runs: the records that wait for it.
         batches: the changed batches, to be stored.
-        is_owed: whether the start offset must be stored in any case: a member acknowledges records before it, the reply
-            reports them as done, but that is not stored yet.
+        is_owed: whether the start offset must be stored in any case: a member acknowledges records before it, the
+            response reports them as done, but that is not stored yet.
     """
 
     runs: tuple[RecordRun, ...]

@@ -218,7 +218,7 @@ def _what_counts(member: StreamsMember) -> tuple[object, ...]:
 
 
 def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGroupHeartbeatRequest) -> None:
-    """The first member sets the topology; the others must have the same. The reply's status reports an older
+    """The first member sets the topology; the others must have the same. The response's status reports an older
     topology.
     """
     known = step.group.topology

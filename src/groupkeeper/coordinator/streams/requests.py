@@ -30,7 +30,7 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Group
 
 
 def refuse(request: Message, error: KafkaError) -> Message:
-    """The answer to a request that failed as a whole."""
+    """The response to a request that failed as a whole."""
     match request:
         case m.StreamsGroupHeartbeatRequest():
             return m.StreamsGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))

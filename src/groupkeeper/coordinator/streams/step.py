@@ -28,7 +28,7 @@ from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusC
 
 class StreamsStep(EpochStep[StreamsGroup]):
     """Attributes:
-    statuses: the statuses of the reply, with their texts.
+    statuses: the statuses of the response, with their texts.
     """
 
     log = LOG

@@ -22,7 +22,7 @@ _NAMES_IN_MESSAGES = 3
 
 
 class StatusCode(IntEnum):
-    """A status in the reply to a member of a streams group (StreamsGroupHeartbeatResponse.Status)."""
+    """A status in the response to a member of a streams group (StreamsGroupHeartbeatResponse.Status)."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1

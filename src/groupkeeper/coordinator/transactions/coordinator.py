@@ -50,7 +50,7 @@ class TransactionCoordinator:
     # --- computing: none of these changes anything
 
     def handle(self, call: TransactionCall, now_ms: int) -> TransactionResult:
-        """Answers a request. A protocol error is an answer too; the state is unchanged then."""
+        """Answers a request. A protocol error is a response too; the state is unchanged then."""
         try:
             return self._handle(call, now_ms)
         except KafkaError as error:
@@ -147,7 +147,7 @@ class TransactionCoordinator:
 
     @staticmethod
     def refuse(request: Message, error: KafkaError) -> Message:
-        """The answer to a request that failed as a whole."""
+        """The response to a request that failed as a whole."""
         match request:
             case m.InitProducerIdRequest():
                 return m.InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)

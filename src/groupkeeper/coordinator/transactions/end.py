@@ -26,7 +26,7 @@ _ENDED = {True: TransactionStatus.COMPLETE_COMMIT, False: TransactionStatus.COMP
 def end_transaction(
     known: Transaction, call: TransactionCall, request: EndTxnRequest, now_ms: int
 ) -> TransactionResult:
-    """Decides the outcome; a repeated request gets the same answer."""
+    """Decides the outcome; a repeated request gets the same response."""
     if call.version >= EPOCH_BUMP_SINCE_VERSION:
         return _end_with_epoch_bump(known, call, request, now_ms)
     if known.producer_id != request.producer_id:
@@ -81,8 +81,8 @@ def _decide(known: Transaction, call: TransactionCall, request: EndTxnRequest, n
     rotates = known.has_used_up_epochs
     next_producer_id = call.spare_producer_id if rotates else NO_PRODUCER_ID
     ended = known.ended(request.committed, now_ms, EPOCH_BUMP_SINCE, next_producer_id=next_producer_id)
-    answer = EndTxnResponse(
+    response = EndTxnResponse(
         producer_id=next_producer_id if rotates else ended.producer_id,
         producer_epoch=0 if rotates else ended.producer_epoch,
     )
-    return moved(ended, answer, takes_producer_id=rotates)
+    return moved(ended, response, takes_producer_id=rotates)

@@ -7,7 +7,7 @@ in between:
    `TransactionCoordinator.refuse` and send the response it returns; the state is unchanged;
 2. `replay` each record, then `apply` each value of `soft`;
 3. write the markers of `ending`, if there is one, to its partitions, and hand its id to `complete`, whose result is
-   treated alike. If a marker can't be written now, do this step again later; the answer leaves all the same, for the
+   treated alike. If a marker can't be written now, do this step again later; the response leaves all the same, for the
    outcome is decided. A restart begins with this step for every result of `resume`;
 4. send `response`.
 """

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.producer import produce
 from groupkeeper.client.admin.types import NewTopic, OffsetSpec, TopicDescription, TopicPartition
-from groupkeeper.client.errors import ClientError, UnexpectedAnswer
+from groupkeeper.client.errors import ClientError, UnexpectedResponse
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans import changes
 from groupkeeper.operations.plans.journal import BeingUndone, ChangeJournal, JournalUnreadable, JournalUnwritable, Take
@@ -313,7 +313,7 @@ class _Reader:
         self._whole: OrderedDict[str, None] = OrderedDict()
 
     def read(self, batches: bytes, take: Take) -> None:
-        """Passes the lines of completed texts to `take`. Raises UnexpectedAnswer."""
+        """Passes the lines of completed texts to `take`. Raises UnexpectedResponse."""
         try:
             for pos, header in iter_headers(batches):
                 if header.next_offset > self.at:
@@ -322,7 +322,7 @@ class _Reader:
                             self._add(record, take)
                     self.at = header.next_offset
         except CorruptRecord as problem:
-            raise UnexpectedAnswer(f"the batches from offset {self.at} on cannot be read: {problem}") from None
+            raise UnexpectedResponse(f"the batches from offset {self.at} on cannot be read: {problem}") from None
 
     def _add(self, record: Record, take: Take) -> None:
         name, number, count = _place_of(record.key)

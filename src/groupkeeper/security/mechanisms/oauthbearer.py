@@ -58,7 +58,7 @@ class BearerClient(ClientConversation):
             raise MechanismFailed(self._refusal)
         if not challenge:
             return None
-        # RFC 7628, 3.2.3: a server refuses by a challenge, and reports the failure after the client's answer.
+        # RFC 7628, 3.2.3: a server refuses by a challenge, and reports the failure after the client's response.
         self._refusal = f"the broker refuses the token: {_status(challenge)}"
         return b"\x01"
 
@@ -68,10 +68,10 @@ class BearerClient(ClientConversation):
 
 def _status(challenge: bytes) -> str:
     try:
-        answer = json.loads(challenge)
+        response = json.loads(challenge)
     except ValueError:
         return "no reason given"
-    return str(answer.get("status")) if isinstance(answer, dict) else "no reason given"
+    return str(response.get("status")) if isinstance(response, dict) else "no reason given"
 
 
 class BearerServer(ServerConversation):

@@ -217,9 +217,9 @@ class ScramServer(ServerConversation):
         self._header = match["header"].encode()
         self._nonce = match["nonce"] + self._nonce
         salt = base64.b64encode(login.credential.salt).decode()
-        answer = f"r={self._nonce},s={salt},i={login.credential.iterations}"
-        self._signed_so_far = f"{match['bare']},{answer}"
-        return answer.encode()
+        response = f"r={self._nonce},s={salt},i={login.credential.iterations}"
+        self._signed_so_far = f"{match['bare']},{response}"
+        return response.encode()
 
     def _final(self, message: bytes, login: Login) -> bytes:
         match = _matched(_FINAL, message, "final")

@@ -14,7 +14,7 @@ from tests.unit.client.sasl_broker import SaslBroker, start
 from tests.unit.client.scripted_broker import ScriptedBroker
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.errors import AuthenticationFailed, ClientError, ConnectionFailed, TlsFailed, UnexpectedAnswer
+from groupkeeper.client.errors import AuthenticationFailed, ClientError, ConnectionFailed, TlsFailed, UnexpectedResponse
 from groupkeeper.client.security.tls import tls_context
 from groupkeeper.security.tls import openssl_suite
 
@@ -243,7 +243,7 @@ async def test_tls_on_a_plaintext_port(trusting: dict[str, str]) -> None:
 
 async def test_plaintext_on_a_tls_port(broker_certificate: Certified, tmp_path: Path) -> None:
     with AlertingServer(broker_certificate.context(tmp_path)) as server:
-        text = await refused(server, {}, UnexpectedAnswer)
+        text = await refused(server, {}, UnexpectedResponse)
     assert (
         "it answers with TLS, but security.protocol has none: use security.protocol=SSL (SASL_SSL with a login)" in text
     )

@@ -51,13 +51,13 @@ class AccessCalls:
         meant = AclFilter() if wanted is None else one_of(wanted, AclFilter, "wanted")
         request = m.DescribeAclsRequest(*_fields(meant))
         deadline = self._cluster.deadline("describeAcls", timeout_ms)
-        answer = await self._cluster.ask_any(m.DescribeAclsResponse, request, deadline)
-        if answer.error_code:
-            raise error_for(answer.error_code, answer.error_message)
+        response = await self._cluster.ask_any(m.DescribeAclsResponse, request, deadline)
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message)
         return [
             _acl(resource.resource_type, resource.resource_name, resource.pattern_type, each.principal, each.host,
                  each.operation, each.permission_type)
-            for resource in answer.resources
+            for resource in response.resources
             for each in resource.acls
         ]  # fmt: skip
 
@@ -80,14 +80,14 @@ class AccessCalls:
         deadline = self._cluster.deadline("createAcls", timeout_ms)
         if not wanted:
             return Batch()
-        answer = await self._cluster.ask_any(m.CreateAclsResponse, request, deadline)
-        if len(answer.results) != len(wanted):
+        response = await self._cluster.ask_any(m.CreateAclsResponse, request, deadline)
+        if len(response.results) != len(wanted):
             raise MissingResult(
-                f"createAcls: {len(wanted)} ACLs were sent, and the reply has {len(answer.results)} results"
+                f"createAcls: {len(wanted)} ACLs were sent, and the reply has {len(response.results)} results"
             )
         results = {
             acl: failure_of(result.error_code, result.error_message)
-            for acl, result in zip(wanted, answer.results, strict=True)
+            for acl, result in zip(wanted, response.results, strict=True)
         }
         return batch_of(wanted, results, "")
 
@@ -105,14 +105,14 @@ class AccessCalls:
         deadline = self._cluster.deadline("deleteAcls", timeout_ms)
         if not wanted:
             return Batch()
-        answer = await self._cluster.ask_any(m.DeleteAclsResponse, request, deadline)
-        if len(answer.filter_results) != len(wanted):
+        response = await self._cluster.ask_any(m.DeleteAclsResponse, request, deadline)
+        if len(response.filter_results) != len(wanted):
             raise MissingResult(
-                f"deleteAcls: {len(wanted)} filters were sent, and the reply has {len(answer.filter_results)} results"
+                f"deleteAcls: {len(wanted)} filters were sent, and the reply has {len(response.filter_results)} results"
             )
         results = {
             each: failure_of(result.error_code, result.error_message) or _deleted(result.matching_acls)
-            for each, result in zip(wanted, answer.filter_results, strict=True)
+            for each, result in zip(wanted, response.filter_results, strict=True)
         }
         return batch_of(wanted, results, "")
 
@@ -132,9 +132,9 @@ class AccessCalls:
         request = m.DescribeUserScramCredentialsRequest(
             None if wanted is None else [m.UserName(name) for name in wanted]
         )
-        answer = await self._cluster.ask_any(m.DescribeUserScramCredentialsResponse, request, deadline)
-        if answer.error_code:
-            raise error_for(answer.error_code, answer.error_message)
+        response = await self._cluster.ask_any(m.DescribeUserScramCredentialsResponse, request, deadline)
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message)
         users: dict[str, tuple[ScramCredential, ...] | Failure] = {
             user.user: (
                 error_for(user.error_code, user.error_message)
@@ -144,7 +144,7 @@ class AccessCalls:
                     for each in user.credential_infos
                 )
             )
-            for user in answer.results
+            for user in response.results
         }
         return batch_of(users if wanted is None else wanted, users, f"{deadline.name}: the reply has no user {{}}")
 
@@ -166,15 +166,15 @@ class AccessCalls:
         request = _alteration(changes)
         if not changes:
             return Batch()
-        answer = await ask_controller(
+        response = await ask_controller(
             self._cluster,
             m.AlterUserScramCredentialsResponse,
             request,
             deadline,
-            lambda answer: any(user.error_code == NOT_CONTROLLER for user in answer.results),
+            lambda response: any(user.error_code == NOT_CONTROLLER for user in response.results),
         )
         results: dict[str, Failure | None] = {
-            user.user: failure_of(user.error_code, user.error_message) for user in answer.results
+            user.user: failure_of(user.error_code, user.error_message) for user in response.results
         }
         return batch_of(changes, results, f"{deadline.name}: the reply has no user {{}}")
 
@@ -197,14 +197,14 @@ class AccessCalls:
 
         request = m.DescribeClientQuotasRequest([component(kind, name) for kind, name in _parts(meant)], strict)
         deadline = self._cluster.deadline("describeClientQuotas", timeout_ms)
-        answer = await self._cluster.ask_any(m.DescribeClientQuotasResponse, request, deadline)
-        if answer.error_code:
-            raise error_for(answer.error_code, answer.error_message)
+        response = await self._cluster.ask_any(m.DescribeClientQuotasResponse, request, deadline)
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message)
         return {
             _entity((each.entity_type, each.entity_name) for each in entry.entity): {
                 each.key: each.value for each in entry.values
             }
-            for entry in answer.entries or ()
+            for entry in response.entries or ()
         }
 
     async def alter_client_quotas(
@@ -240,12 +240,12 @@ class AccessCalls:
         deadline = self._cluster.deadline("alterClientQuotas", timeout_ms)
         if not changes:
             return Batch()
-        answer = await self._cluster.ask_any(m.AlterClientQuotasResponse, request, deadline)
+        response = await self._cluster.ask_any(m.AlterClientQuotasResponse, request, deadline)
         results: dict[QuotaEntity, Failure | None] = {
             _entity((each.entity_type, each.entity_name) for each in entry.entity): failure_of(
                 entry.error_code, entry.error_message
             )
-            for entry in answer.entries
+            for entry in response.entries
         }
         return batch_of(changes, results, f"{deadline.name}: the reply has no result for {{}}")
 

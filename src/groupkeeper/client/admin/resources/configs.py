@@ -61,14 +61,14 @@ class ConfigCalls:
                 resources, include_synonyms, include_documentation=include_documentation and version >= 3
             )
 
-        def read(answer: m.DescribeConfigsResponse) -> dict[ConfigResource, dict[str, Config] | Failure]:
+        def read(response: m.DescribeConfigsResponse) -> dict[ConfigResource, dict[str, Config] | Failure]:
             return {
                 _resource(each.resource_type, each.resource_name): (
                     error_for(each.error_code, each.error_message)
                     if each.error_code
                     else {config.name: _config(config) for config in each.configs}
                 )
-                for each in answer.results
+                for each in response.results
             }
 
         deadline = self._cluster.deadline("describeConfigs", timeout_ms)
@@ -105,10 +105,10 @@ class ConfigCalls:
             ]
             return m.IncrementalAlterConfigsRequest(resources, validate_only)
 
-        def read(answer: m.IncrementalAlterConfigsResponse) -> dict[ConfigResource, Failure | None]:
+        def read(response: m.IncrementalAlterConfigsResponse) -> dict[ConfigResource, Failure | None]:
             return {
                 _resource(each.resource_type, each.resource_name): failure_of(each.error_code, each.error_message)
-                for each in answer.responses
+                for each in response.responses
             }
 
         deadline = self._cluster.deadline("incrementalAlterConfigs", timeout_ms)
@@ -174,13 +174,13 @@ async def _in_parts(
     by_broker: dict[int | None, list[ConfigResource]] = {}
     for each in wanted:
         by_broker.setdefault(each.broker_id, []).append(each)
-    answers: dict[ConfigResource, V | Failure] = {}
+    responses: dict[ConfigResource, V | Failure] = {}
 
     async def ask(broker_id: int, part: list[ConfigResource]) -> None:
         try:
-            answers.update(read(await ask_broker(cluster, broker_id, answer_type, build(part), deadline)))
+            responses.update(read(await ask_broker(cluster, broker_id, answer_type, build(part), deadline)))
         except (ClientError, KafkaError) as error:
-            answers.update(dict.fromkeys(part, error))
+            responses.update(dict.fromkeys(part, error))
 
     anywhere = iter(by_broker.pop(None, []))
     async with asyncio.TaskGroup() as group:
@@ -188,8 +188,8 @@ async def _in_parts(
             if broker_id is not None:
                 group.create_task(ask(broker_id, part))
     while part := list(islice(anywhere, _RESOURCES_PER_REQUEST)):
-        answers.update(read(await cluster.ask_any(answer_type, build(part), deadline)))
-    return batch_of(wanted, answers, f"{deadline.name}: the reply has no result for {{}}")
+        responses.update(read(await cluster.ask_any(answer_type, build(part), deadline)))
+    return batch_of(wanted, responses, f"{deadline.name}: the reply has no result for {{}}")
 
 
 def _code(resource: ConfigResource) -> int:

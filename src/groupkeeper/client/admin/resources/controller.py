@@ -36,11 +36,11 @@ async def ask_controller(
         try:
             if peer is None:
                 # Metadata 0 doesn't name the controller, and a cluster may be without one for a while.
-                answer = await cluster.ask_any(answer_type, request, deadline)
+                response = await cluster.ask_any(answer_type, request, deadline)
             else:
-                answer = await peer.ask(answer_type, request, deadline)
-            if not is_refused(answer):
-                return answer
+                response = await peer.ask(answer_type, request, deadline)
+            if not is_refused(response):
+                return response
             failure = NotController()
         except (ConnectionFailed, CallTimedOut) as error:
             failure = error
@@ -65,7 +65,7 @@ async def ask_broker(cluster: Cluster, broker_id: int, answer_type: type[A], req
 async def ask_every_broker(
     cluster: Cluster, answer_type: type[A], request: Request, deadline: Deadline, error_code: Callable[[A], int]
 ) -> dict[Node, A | Failure]:
-    """Send a request to all brokers concurrently; returns the answer or the failure of each.
+    """Send a request to all brokers concurrently; returns the response or the failure of each.
 
     Retriable errors are retried until the deadline. Raises BrokersNotFound when no broker is known for the request.
     """
@@ -81,10 +81,10 @@ async def ask_every_broker(
         while True:
             try:
                 peer = cluster.peer(cluster.nodes.get(node.id, node))
-                answer = await peer.ask(answer_type, request, deadline)
-                if error_code(answer) == 0:
-                    return answer
-                failure = error_for(error_code(answer))
+                response = await peer.ask(answer_type, request, deadline)
+                if error_code(response) == 0:
+                    return response
+                failure = error_for(error_code(response))
                 if failure.code not in _LOADING:
                     return failure
             except (ConnectionFailed, CallTimedOut) as error:

@@ -54,15 +54,15 @@ class PartitionCalls:
             return m.CreatePartitionsTopic(name, new.total_count, assignments)
 
         topics = [topic_of(name, wanted) for name, wanted in totals.items()]
-        answer = await controller.ask_controller(
+        response = await controller.ask_controller(
             self._cluster,
             m.CreatePartitionsResponse,
             lambda version: m.CreatePartitionsRequest(topics, deadline.left_ms(), validate_only),
             deadline,
-            lambda answer: any(topic.error_code == controller.NOT_CONTROLLER for topic in answer.results),
+            lambda response: any(topic.error_code == controller.NOT_CONTROLLER for topic in response.results),
         )
         results: dict[str, Failure | None] = {
-            topic.name: failure_of(topic.error_code, topic.error_message) for topic in answer.results
+            topic.name: failure_of(topic.error_code, topic.error_message) for topic in response.results
         }
         return batch_of(totals, results, "createPartitions: the reply has no result for {}")
 
@@ -90,14 +90,14 @@ class PartitionCalls:
                 wanted = m.DeleteRecordsPartition(key.partition, _LOWEST if offset is None else offset)
                 topics.setdefault(key.topic, []).append(wanted)
             requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
-            answer = await peer.ask(
+            response = await peer.ask(
                 m.DeleteRecordsResponse, lambda version: m.DeleteRecordsRequest(requested, deadline.left_ms()), deadline
             )
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     error_for(each.error_code) if each.error_code else each.low_watermark
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             }
 
@@ -122,31 +122,31 @@ class PartitionCalls:
         requested = (
             None if partitions is None else [m.DescribableLogDirTopic(name, each) for name, each in topics.items()]
         )
-        answers: dict[int, dict[str, LogDir] | Failure] = {}
+        responses: dict[int, dict[str, LogDir] | Failure] = {}
         request = m.DescribeLogDirsRequest(requested)
         if wanted is None:
             everyone = await controller.ask_every_broker(
-                self._cluster, m.DescribeLogDirsResponse, request, deadline, lambda answer: answer.error_code
+                self._cluster, m.DescribeLogDirsResponse, request, deadline, lambda response: response.error_code
             )
-            answers = {node.id: _log_dirs(answer) for node, answer in everyone.items()}
-            return batch_of(answers, answers, "describeLogDirs: no reply from broker {}")
+            responses = {node.id: _log_dirs(response) for node, response in everyone.items()}
+            return batch_of(responses, responses, "describeLogDirs: no reply from broker {}")
         for broker_id in wanted:
             try:
-                answer = await controller.ask_broker(
+                response = await controller.ask_broker(
                     self._cluster, broker_id, m.DescribeLogDirsResponse, request, deadline
                 )
-                answers[broker_id] = _log_dirs(answer)
+                responses[broker_id] = _log_dirs(response)
             except (ClientError, KafkaError) as error:
-                answers[broker_id] = error
-        return batch_of(wanted, answers, "describeLogDirs: no reply from broker {}")
+                responses[broker_id] = error
+        return batch_of(wanted, responses, "describeLogDirs: no reply from broker {}")
 
 
-def _log_dirs(answer: m.DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | Failure:
-    if isinstance(answer, Failure):
-        return answer
-    if answer.error_code:
-        return error_for(answer.error_code)
-    return {each.log_dir: _log_dir(each) for each in answer.results}
+def _log_dirs(response: m.DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | Failure:
+    if isinstance(response, Failure):
+        return response
+    if response.error_code:
+        return error_for(response.error_code)
+    return {each.log_dir: _log_dir(each) for each in response.results}
 
 
 def _log_dir(found: m.DescribeLogDirsResult) -> LogDir:

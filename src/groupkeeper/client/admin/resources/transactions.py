@@ -68,18 +68,18 @@ class TransactionCalls:
             return m.ListTransactionsRequest(names, ids, duration, transactional_id_pattern)
 
         deadline = self._cluster.deadline("listTransactions", timeout_ms)
-        answers = await ask_every_broker(
-            self._cluster, m.ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
+        responses = await ask_every_broker(
+            self._cluster, m.ListTransactionsResponse, build, deadline, lambda response: response.error_code
         )
         listings = TransactionListings({}, {})
-        for node, answer in answers.items():
-            if isinstance(answer, Failure):
-                listings.failed[node] = answer
-            elif answer.unknown_state_filters:
-                unknown = ", ".join(answer.unknown_state_filters)
+        for node, response in responses.items():
+            if isinstance(response, Failure):
+                listings.failed[node] = response
+            elif response.unknown_state_filters:
+                unknown = ", ".join(response.unknown_state_filters)
                 listings.failed[node] = IllegalArgument(f"the broker has no such state of transactions: {unknown}")
             else:
-                for one in answer.transaction_states:
+                for one in response.transaction_states:
                     state = TransactionState.parse(one.transaction_state)
                     listings.transactions[one.transactional_id] = TransactionListing(
                         one.transactional_id, one.producer_id, state
@@ -98,7 +98,7 @@ class TransactionCalls:
         wanted = several(transactional_ids, "transactional_ids")
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
-            answer = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
+            response = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
             return {
                 one.transactional_id: error_for(one.error_code)
                 if one.error_code
@@ -111,7 +111,7 @@ class TransactionCalls:
                     None if one.transaction_start_time_ms < 0 else one.transaction_start_time_ms,
                     tuple(TopicPartition(topic.topic, index) for topic in one.topics for index in topic.partitions),
                 )
-                for one in answer.transaction_states
+                for one in response.transaction_states
             }
 
         deadline = self._cluster.deadline("describeTransactions", timeout_ms)
@@ -132,12 +132,12 @@ class TransactionCalls:
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
             async def fence(transactional_id: str) -> FencedProducer | Failure:
-                answer = await peer.ask(
+                response = await peer.ask(
                     m.InitProducerIdResponse, m.InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
                 )
-                if answer.error_code:
-                    return error_for(answer.error_code)
-                return FencedProducer(answer.producer_id, answer.producer_epoch)
+                if response.error_code:
+                    return error_for(response.error_code)
+                return FencedProducer(response.producer_id, response.producer_epoch)
 
             return dict(await one_by_one(keys, fence))
 
@@ -164,7 +164,7 @@ class TransactionCalls:
             for key in keys:
                 topics.setdefault(key.topic, []).append(key.partition)
             request = m.DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
-            answer = await peer.ask(m.DescribeProducersResponse, request, deadline)
+            response = await peer.ask(m.DescribeProducersResponse, request, deadline)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     error_for(each.error_code, each.error_message)
@@ -181,7 +181,7 @@ class TransactionCalls:
                         for one in each.active_producers
                     )
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             }
 
@@ -213,10 +213,10 @@ class TransactionCalls:
         async def ask(
             peer: Peer, keys: list[TopicPartition], deadline: Deadline
         ) -> dict[TopicPartition, Failure | None]:
-            answer = await peer.ask(m.WriteTxnMarkersResponse, m.WriteTxnMarkersRequest([marker]), deadline)
+            response = await peer.ask(m.WriteTxnMarkersResponse, m.WriteTxnMarkersRequest([marker]), deadline)
             return {
                 TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)
-                for one in answer.markers
+                for one in response.markers
                 for topic in one.topics
                 for each in topic.partitions
             }
