@@ -15,7 +15,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
 from groupkeeper.operations.plans.clones import record_reader
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.search_order import Hints, find_places
+from groupkeeper.operations.plans.clones.search_order import Hints, find_offsets
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.log_walk import walk
@@ -192,6 +192,6 @@ async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Translated],
     here_ends, there_ends = [{tp: Ends(0, end_of(servers, two.topic))} for servers in (two.here, two.there)]
     async with Admin(two.here) as here, Admin(two.there) as there:
         sides = Sides(here, there, {tp: tp}, here_ends, there_ends)
-        places = await find_places(sides, [Position(*tp, at) for at in offsets], Hints())
+        places = await find_offsets(sides, [Position(*tp, at) for at in offsets], Hints())
     found = {at.offset: one for at, one in places.found.items()}
     return found, {at.offset: why for at, why in places.failed.items()}

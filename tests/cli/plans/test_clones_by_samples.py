@@ -16,7 +16,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.search_order import Hints, find_places
+from groupkeeper.operations.plans.clones.search_order import Hints, find_offsets
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.world import look_at_logs
 
@@ -80,7 +80,7 @@ class Logs:
             here_ends, there_ends = [{tp: await _ends(admin, tp)} for admin in (here, there)]
             named = {tp: tp}
             sides, positions = (Sides(here, there, named, here_ends, there_ends), [Position(*tp, at) for at in offsets])
-            places = await find_places(sides, positions, Hints(searched), told={tp: told})
+            places = await find_offsets(sides, positions, Hints(searched), told={tp: told})
         assert not places.failed
         return {at.offset: one for at, one in places.found.items()}
 
@@ -311,7 +311,7 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
                 {tp: Ends(each.log_starts[tp], each.log_ends[tp]) for tp in places} for each in logs
             ]
             sides = Sides(source, target, {tp: tp for tp in places}, here_ends, there_ends)
-            return (await find_places(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
+            return (await find_offsets(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
 
     assert len(asyncio.run(all_found())) == 2 * count
 

@@ -27,13 +27,13 @@ class Tail(NamedTuple):
     last_other: int = -1
     is_whole: bool = False
 
-    def read_again(self, offset: int, place: int) -> int:
-        """How many copies a group reads again that has read the source to `offset` and continues at `place`."""
-        return sum(at < offset for _, at in self.copies[bisect_left(self.copies, (place, -1)) :])
+    def read_again(self, offset: int, there: int) -> int:
+        """How many copies a group reads again that has read the source to `offset` and continues at `there`."""
+        return sum(at < offset for _, at in self.copies[bisect_left(self.copies, (there, -1)) :])
 
-    def is_all_again(self, place: int) -> bool:
-        """Whether only copies follow from `place` on."""
-        return self.is_whole and self.begin <= place and self.last_other < place
+    def is_all_again(self, there: int) -> bool:
+        """Whether only copies follow from `there` on."""
+        return self.is_whole and self.begin <= there and self.last_other < there
 
 
 def tail_of(source: Trace, target: Trace) -> Tail:
@@ -170,9 +170,9 @@ class RepeatedCopies:
 
     async def _tails(self, stretches: Mapping[Position, _CopiedStretch]) -> dict[Position, Tail]:
         tails: dict[Position, Tail] = {}
-        places = list(stretches)
-        for start in range(0, len(places), _TOGETHER):
-            some = {at: stretches[at] for at in places[start : start + _TOGETHER]}
+        positions = list(stretches)
+        for start in range(0, len(positions), _TOGETHER):
+            some = {at: stretches[at] for at in positions[start : start + _TOGETHER]}
             targets = await self._target.between({at: one.target_range for at, one in some.items()}, is_whole=False)
             sources = await self._source.between({at: one.source_range for at, one in some.items()}, is_whole=False)
             # Only the first of large records were read; the last ones of the source matter, too.
@@ -188,13 +188,13 @@ class RepeatedCopies:
         return tails
 
 
-def _behind_which_is_more(places: Sequence[Pair], end: Pair) -> list[Pair]:
-    """The places soon after which the target has more offsets than the source: other records, markers of transactions,
+def _behind_which_is_more(pairs: Sequence[Pair], end: Pair) -> list[Pair]:
+    """The pairs soon after which the target has more offsets than the source: other records, markers of transactions,
     or further copies. The last place counts too, as the rest may not be copied yet.
     """
     found: list[Pair] = []
     more: int | None = None
-    for one, other in reversed(list(pairwise([*sorted(places), end]))):
+    for one, other in reversed(list(pairwise([*sorted(pairs), end]))):
         if other == end or other.downstream - one.downstream > other.upstream - one.upstream:
             more = one.downstream
         if more is not None and more - one.downstream < _NEAR:
@@ -202,10 +202,10 @@ def _behind_which_is_more(places: Sequence[Pair], end: Pair) -> list[Pair]:
     return found[::-1]
 
 
-def _together(places: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Groups places that are so near to one another that the records after them are read in one stretch."""
+def _together(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Groups pairs that are so near to one another that the records after them are read in one stretch."""
     some: list[Pair] = []
-    for one in places:
+    for one in pairs:
         if some and one.downstream - some[-1].downstream > _NEAR:
             yield some
             some = []

@@ -12,7 +12,7 @@ from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Otherwise,
 from groupkeeper.operations.plans.clones.mirror_maker import RemoteNames, mirror_of, names_of
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.search_order import FoundPlaces, Hints, find_places
+from groupkeeper.operations.plans.clones.search_order import FoundOffsets, Hints, find_offsets
 from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, look_at_shares, look_at_states
 from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
 from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
@@ -91,7 +91,7 @@ async def make_clone(
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.notes += _notes(groups, commits, source, has_translation=not is_here)
     maker.notes += [HIDDEN] if commits and await hides_topics(source_admin) else []
-    maker.ends, places = logs.log_ends, None
+    maker.ends, found_offsets = logs.log_ends, None
     if not is_here or source.topic_prefix:
         there = {to: Ends(logs.log_starts[to], logs.log_ends[to]) for to in usable.values()}
         logs_there = await look_at_logs(source_admin, usable)  # ends of the target's were first
@@ -99,8 +99,8 @@ async def make_clone(
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
         here = {tp: Ends(logs_there.log_starts[tp], logs_there.log_ends[tp]) for tp in usable}
         sides = Sides(source_admin, admin, usable, here, there)
-        maker.ends, places = logs_there.log_ends, await _find_places(maker, sides, mirrored, commits, say)
-    plans = [maker.plan(group_id, logs, places) for group_id in commits]
+        maker.ends, found_offsets = logs_there.log_ends, await _find_offsets(maker, sides, mirrored, commits, say)
+    plans = [maker.plan(group_id, logs, found_offsets) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
     facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
     plan = Plan(cluster_id, tuple(plans), wanted.kind, wanted.made_ms, wanted.command, facts)
@@ -110,14 +110,14 @@ async def make_clone(
     return Made(timed, tuple(maker.troubles), all_notes, groups.absent if is_here else ())
 
 
-async def _find_places(
+async def _find_offsets(
     maker: _CloneMaker,
     sides: Sides,
     mirrored: RemoteNames,
     commits: Mapping[str, Iterable[TopicPartition]],
     say: Callable[[str], None],
-) -> FoundPlaces:
-    """Finds the places in the target, with the help of MirrorMaker 2's own records."""
+) -> FoundOffsets:
+    """Finds the found_offsets in the target, with the help of MirrorMaker 2's own records."""
     committed = maker.groups.committed
     positions = {
         Position(*tp, committed[key][tp].offset) for key, one in commits.items() for tp in one if tp in sides.named
@@ -128,7 +128,7 @@ async def _find_places(
     told: dict[TopicPartition, list[Pair]] = {}
     for (_, tp), pair in mirror.checkpoints.items():
         told.setdefault(tp, []).append(pair)
-    return await find_places(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs, told=told)
+    return await find_offsets(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs, told=told)
 
 
 class _CloneMaker:
@@ -211,8 +211,8 @@ class _CloneMaker:
     def _chosen(self, group_id: str) -> Iterable[TopicPartition]:
         return chosen(self.wanted.topics, self.groups.committed[group_id])
 
-    def plan(self, group_id: str, logs: Logs, places: FoundPlaces | None) -> GroupPlan:
-        """The plan of one group. `places` None: offsets are copied as they are."""
+    def plan(self, group_id: str, logs: Logs, found_offsets: FoundOffsets | None) -> GroupPlan:
+        """The plan of one group. `found_offsets` None: offsets are copied as they are."""
         committed, target = self.groups.committed[group_id], self.wanted.groups[group_id]
         wanted = sorted(self._chosen(group_id))
         named = {tp: self.named(tp) for tp in wanted if tp.topic not in self.unclear}
@@ -220,15 +220,15 @@ class _CloneMaker:
         self.troubles += (PlanTrouble(target, topic, self.unclear[topic]) for topic in unclear)
         self.troubles += _unusable(target, named.values(), logs)
         usable = {tp: to for tp, to in named.items() if to not in logs.failed}
-        if places is None:
+        if found_offsets is None:
             found = {tp: _as_it_is(group_id, committed[tp]) for tp in usable}
         else:
-            found = self._translated(target, committed, usable, places)
+            found = self._translated(target, committed, usable, found_offsets)
             found = {tp: self._not_skipped(group_id, tp, one, logs.log_starts[usable[tp]]) for tp, one in found.items()}
         found = {tp: delivered_again(one, self._done_ahead(group_id, tp)) for tp, one in found.items()}
         if self.wanted.are_named:
             left = lacking(self.wanted.topics, committed)
-            self.troubles += (PlanTrouble(group_id, place, nothing(place)) for place in left)
+            self.troubles += (PlanTrouble(group_id, tp, nothing(tp)) for tp in left)
         changes: dict[TopicPartition, Change] = {}
         for tp, one in found.items():
             to = named[tp]
@@ -264,12 +264,12 @@ class _CloneMaker:
         checkpoint, committed = self.checkpoints.get((group_id, tp)), self.groups.committed[group_id][tp].offset
         if not one.skips or checkpoint is None or checkpoint.upstream > committed:
             return one
-        place = checkpoint.downstream
-        if not log_start <= place < one.offset:
+        offset = checkpoint.downstream
+        if not log_start <= offset < one.offset:
             return one
-        why = f"{one.why}; MirrorMaker 2 translated {checkpoint.upstream} to {place}: nothing is skipped from there"
-        replays = one.offset - place + (one.replays or 0)
-        return Translated(place, why, 0, replays, certainty=Certainty.BOUNDED, to_come=one.to_come)
+        why = f"{one.why}; MirrorMaker 2 translated {checkpoint.upstream} to {offset}: nothing is skipped from there"
+        replays = one.offset - offset + (one.replays or 0)
+        return Translated(offset, why, 0, replays, certainty=Certainty.BOUNDED, to_come=one.to_come)
 
     def _of_mirror_maker(self, group_id: str, tp: TopicPartition, committed: int) -> str:
         """Text about MirrorMaker 2's own translation of the same offset; "" if there is none."""
@@ -283,7 +283,7 @@ class _CloneMaker:
         target: str,
         committed: Mapping[TopicPartition, OffsetAndMetadata],
         named: Mapping[TopicPartition, TopicPartition],
-        places: FoundPlaces,
+        found_offsets: FoundOffsets,
     ) -> dict[TopicPartition, Translated]:
         """The offsets in the target; where no record gives one, the policies decide."""
         found: dict[TopicPartition, Translated] = {}
@@ -291,7 +291,7 @@ class _CloneMaker:
         policy = self.wanted.policies.if_no_record
         for tp, to in named.items():
             position = Position(*tp, committed[tp].offset)
-            one, why = places.found.get(position), places.failed.get(position, self.failed.get(tp))
+            one, why = found_offsets.found.get(position), found_offsets.failed.get(position, self.failed.get(tp))
             if one is not None and one.to_come is not None and policy is not Otherwise.END:
                 why = NoSuchTime(f"there is no record at or after {utc_text(one.to_come)} yet")
             elif one is not None:
@@ -371,12 +371,12 @@ def _several(group_ids: Sequence[str]) -> str:
 def _unusable(target: str, tps: Iterable[TopicPartition], logs: Logs) -> list[PlanTrouble]:
     """Troubles about topics and partitions that the target's cluster lacks; one for a whole topic."""
     troubles: dict[TopicPartition | str, Failure] = {}
-    for place in tps:
-        if place.topic in logs.topics.failed:
-            troubles[place.topic] = logs.topics.failed[place.topic]
-        elif (why := logs.why_not(place)) is not None:
-            troubles[place] = why
-    return [PlanTrouble(target, place, why) for place, why in troubles.items()]
+    for tp in tps:
+        if tp.topic in logs.topics.failed:
+            troubles[tp.topic] = logs.topics.failed[tp.topic]
+        elif (why := logs.why_not(tp)) is not None:
+            troubles[tp] = why
+    return [PlanTrouble(target, tp, why) for tp, why in troubles.items()]
 
 
 def _fitted(change: Change) -> Change:

@@ -117,21 +117,21 @@ def _in_one_run(stretch: _Stretch) -> Match | None:
     """The place around which everything that both stretches have is the same."""
     here, at, there, target, has_times = stretch
     if at < len(here):
-        places = [place for place, key in enumerate(there) if key == here[at]]
+        indexes = [index for index, key in enumerate(there) if key == here[at]]
         if target.is_to_end and at and there and there[-1] == here[at - 1]:
-            places.append(len(there))  # the next record is not there yet
+            indexes.append(len(there))  # the next record is not there yet
     else:
-        places = [place + 1 for place, key in enumerate(there) if at and key == here[at - 1]]
+        indexes = [index + 1 for index, key in enumerate(there) if at and key == here[at - 1]]
     rare = {key for key, count in Counter(here).items() if count == 1}
     rare &= {key for key, count in Counter(there).items() if count == 1}
     found: list[tuple[int, int]] = []
-    for place in places:
-        back = _common(here[at - 1 :: -1] if at else (), there[place - 1 :: -1] if place else ())
-        forth = _common(here[at:], there[place:])
-        is_whole_back = back == at or (back == place and (target.is_from_start or back))
-        is_whole_forth = at + forth == len(here) or (place + forth == len(there) and (target.is_to_end or forth))
+    for index in indexes:
+        back = _common(here[at - 1 :: -1] if at else (), there[index - 1 :: -1] if index else ())
+        forth = _common(here[at:], there[index:])
+        is_whole_back = back == at or (back == index and (target.is_from_start or back))
+        is_whole_forth = at + forth == len(here) or (index + forth == len(there) and (target.is_to_end or forth))
         if is_whole_back and is_whole_forth:
-            found.append((place, back + forth))
+            found.append((index, back + forth))
     if not found:
         return None
     first, last = found[0][0], found[-1][0]
@@ -150,12 +150,12 @@ def _by_copies(stretch: _Stretch) -> Match | None:
     """The place at which copies of unread records begin, if records between are missing or there twice."""
     here, at, there, target, _ = stretch
     keys, unread = set(here[:at]), set(here[at:])
-    first = next((place for place, key in enumerate(there) if key in unread), None)
+    first = next((index for index, key in enumerate(there) if key in unread), None)
     copied = [number for number in range(at) if here[number] in there]
     missing = at - 1 - here.index(here[copied[-1]]) if copied and target.is_to_end else 0  # perhaps still to be copied
     equal = sum(key in there for key in here)
     if first is not None:
-        begin = next((place + 1 for place in range(first - 1, -1, -1) if there[place] in keys), first)
+        begin = next((index + 1 for index in range(first - 1, -1, -1) if there[index] in keys), first)
         again = first - begin + (missing if keys.issuperset(unread.intersection(there)) else 0)
     elif len(copied) > _FEW and target.is_to_end:
         begin, again = there.index(here[copied[-1]]) + 1, missing
@@ -167,7 +167,7 @@ def _by_copies(stretch: _Stretch) -> Match | None:
     if not again and not is_between and not is_near:
         return None  # records far from the place prove little about it
     why = f"{equal} of the {len(here)} records around it are here"
-    new = next((place for place, key in enumerate(there) if key in unread - keys), len(there))
+    new = next((index for index, key in enumerate(there) if key in unread - keys), len(there))
     return Match(target.offset(begin), equal, again, why, unread=target.offset(new))
 
 
@@ -176,10 +176,10 @@ def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, 
     `are_later`, those of one log are never older than those of the other.
     """
     here, at, _, target, _ = stretch
-    place = sum(one.offset < found.offset for one in target.records)
+    index = sum(one.offset < found.offset for one in target.records)
     pairs = [
-        (records[at + step], target.records[place + step])
-        for step in range(-min(at, place), min(len(here) - at, len(target.records) - place))
+        (records[at + step], target.records[index + step])
+        for step in range(-min(at, index), min(len(here) - at, len(target.records) - index))
     ]
     same = [(one, other) for one, other in pairs if one.digest == other.digest]
     is_enough = len({one.digest for one, _ in same}) >= min(ENOUGH, len(records))
@@ -197,9 +197,9 @@ def _common(some: Sequence[Hashable], others: Sequence[Hashable]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _neighbours(here: Sequence[Hashable], at: int, place: int, there: Sequence[Hashable]) -> str:
-    has_next = at < len(here) and place < len(there)
-    if at and place:
+def _neighbours(here: Sequence[Hashable], at: int, index: int, there: Sequence[Hashable]) -> str:
+    has_next = at < len(here) and index < len(there)
+    if at and index:
         return "the last record read and the next one are the same" if has_next else "the last record read is the same"
     return "the next record is the same"
 

@@ -108,7 +108,7 @@ async def _read(
     admin: Admin, topic: str, decode: Callable[[bytes | None, bytes | None], T | None], notes: list[str]
 ) -> list[T]:
     """The last records of a topic of one partition, in their order."""
-    place, found = TopicPartition(topic, 0), list[T]()
+    tp, found = TopicPartition(topic, 0), list[T]()
 
     def take(_: TopicPartition, batches: bytes) -> int | None:
         reached = None
@@ -122,10 +122,10 @@ async def _read(
         return reached
 
     try:
-        oldest = (await admin.list_offsets({place: OffsetSpec.earliest()})).result(place)
-        latest = (await admin.list_offsets({place: OffsetSpec.latest()})).result(place)
-        begin = max(oldest.offset, latest.offset - MOST_RECORDS)
-        (await admin.read_logs({place: (begin, latest.offset)}, take)).all()
+        log_start = (await admin.list_offsets({tp: OffsetSpec.earliest()})).result(tp)
+        log_end = (await admin.list_offsets({tp: OffsetSpec.latest()})).result(tp)
+        begin = max(log_start.offset, log_end.offset - MOST_RECORDS)
+        (await admin.read_logs({tp: (begin, log_end.offset)}, take)).all()
     except (KafkaError, ClientError) as why:
         notes.append(f"MirrorMaker 2's topic {topic} could not be read and is not used: {why or type(why).__name__}")
         return []

@@ -82,18 +82,18 @@ def match_origins(source: Trace, committed: int, target: Trace) -> Match | None:
     has_times = any(one.timestamp == other.timestamp for one, other in pairs)
     if not has_times and len(kinds) < min(ENOUGH, len(held)):
         return None
-    read = [place for place, one in enumerate(copies) if one.origin is not None and one.origin < committed]
-    unread = [place for place, one in enumerate(copies) if one.origin is not None and one.origin >= committed]
+    read = [index for index, one in enumerate(copies) if one.origin is not None and one.origin < committed]
+    unread = [index for index, one in enumerate(copies) if one.origin is not None and one.origin >= committed]
     if not (unread or target.is_to_end) or not pairs:
         return None
     equal, first = len(pairs), unread[0] if unread else len(copies)
-    last = max((place for place in read if place < first), default=None)
+    last = max((index for index in read if index < first), default=None)
     if last is None and not target.is_from_start:
         return None
     offset = copies[first].offset if last is None else copies[last].offset + 1
-    again = sum(place > first for place in read)
+    again = sum(index > first for index in read)
     if not unread:
-        newest = max(copies[place].origin or 0 for place in read)
+        newest = max(copies[index].origin or 0 for index in read)
         left = [one for one in source.records if newest < one.offset < committed and one.is_aborted is not True]
         again += len(left) if source.begin <= newest + 1 and source.end >= committed else committed - newest - 1
     why = f"the offsets in its records' headers, and {equal} records around it are the same"

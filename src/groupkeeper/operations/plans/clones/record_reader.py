@@ -77,21 +77,21 @@ class Reader:
 
         `is_whole` False: of a range that is too large, only the first records.
         """
-        places = {key: self._place(key) for key in ranges}
-        wanted = {key: self._clipped(places[key], *each) for key, each in ranges.items()}
-        missing = self._missing(places, wanted)
+        logs = {key: self._log_of(key) for key in ranges}
+        wanted = {key: self._clipped(logs[key], *each) for key, each in ranges.items()}
+        missing = self._missing(logs, wanted)
         try:
             await self._read(_merged(missing))
-            await self._read(_apart(self._missing(places, wanted), missing))  # those that were too much together
+            await self._read(_apart(self._missing(logs, wanted), missing))  # those that were too much together
         except (KafkaError, ClientError):
             return {}
         found: dict[Position, Trace] = {}
         for key, (begin, end) in wanted.items():
-            kept = self._having(places[key], begin, end)
-            if kept is None and not is_whole and (kept := self._having(places[key], begin, begin)) is not None:
+            kept = self._having(logs[key], begin, end)
+            if kept is None and not is_whole and (kept := self._having(logs[key], begin, begin)) is not None:
                 end = kept.end
             if kept is not None:
-                found[key] = self._cut(places[key], kept, begin, end)
+                found[key] = self._cut(logs[key], kept, begin, end)
         return found
 
     def forget(self) -> None:
@@ -102,17 +102,17 @@ class Reader:
         """Drops all that was read."""
         self._kept.clear()
 
-    def _place(self, key: Position) -> TopicPartition:
+    def _log_of(self, key: Position) -> TopicPartition:
         return key.topic_partition if self._named is None else self._named[key.topic_partition]
 
     def _missing(
-        self, places: Mapping[Position, TopicPartition], wanted: Mapping[Position, tuple[int, int]]
+        self, logs: Mapping[Position, TopicPartition], wanted: Mapping[Position, tuple[int, int]]
     ) -> dict[TopicPartition, list[tuple[int, int]]]:
         """The ranges that were not read yet, in blocks and in order."""
         missing: dict[TopicPartition, set[tuple[int, int]]] = {}
         for key, (begin, end) in wanted.items():
-            if self._having(places[key], begin, end) is None:
-                missing.setdefault(places[key], set()).add(self._in_blocks(places[key], begin, end))
+            if self._having(logs[key], begin, end) is None:
+                missing.setdefault(logs[key], set()).add(self._in_blocks(logs[key], begin, end))
         return {tp: sorted(each) for tp, each in missing.items()}
 
     async def _read(self, stretches: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> None:

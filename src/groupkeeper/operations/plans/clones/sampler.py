@@ -101,7 +101,7 @@ class Sampler:
         left = {at: offset for at, offset in offsets.items() if at not in found}
         return found | {at: one for at in left if (one := self._behind_the_copies(at, left[at])) is not None}
 
-    def places(self, tp: TopicPartition) -> Sequence[Pair]:
+    def pairs(self, tp: TopicPartition) -> Sequence[Pair]:
         """The places of a partition that are known for sure."""
         return () if tp not in self._learned else self._learned[tp].unique_places
 

@@ -55,14 +55,14 @@ _WIDER = 1_000
 """How many further offsets to compare on both sides if copies are not in order."""
 
 
-class FoundPlaces(NamedTuple):
+class FoundOffsets(NamedTuple):
     """The places that were found, and why others were not."""
 
     found: dict[Position, Translated]
     failed: dict[Position, Failure]
 
 
-async def find_places(
+async def find_offsets(
     sides: Sides,
     positions: Iterable[Position],
     hints: Hints,
@@ -70,7 +70,7 @@ async def find_places(
     *,
     syncs: Mapping[TopicPartition, Syncs] | None = None,
     told: Mapping[TopicPartition, Sequence[Pair]] | None = None,
-) -> FoundPlaces:
+) -> FoundOffsets:
     """Finds the places in the target at which groups at these positions of the source would continue. `told`: pairs
     from elsewhere, which are checked.
     """
@@ -78,7 +78,7 @@ async def find_places(
     for topic, partition, offset in sorted(set(positions)):
         offsets.setdefault(TopicPartition(topic, partition), []).append(offset)
     total, done = sum(map(len, offsets.values())), 0
-    finder, all_found = _PlaceFinder(sides, hints, syncs or {}, told or {}), FoundPlaces({}, {})
+    finder, all_found = _PlaceFinder(sides, hints, syncs or {}, told or {}), FoundOffsets({}, {})
     tps = list(offsets)
     for start in range(0, len(tps), _AT_ONCE):
         some = tps[start : start + _AT_ONCE]
@@ -303,7 +303,7 @@ class _PlaceFinder:
     ) -> dict[Position, Translated]:
         """Finds places shortly after a known one. As that is a lower bound, records may be compared without times."""
         guesses = {
-            at: (place, place + offsets[at] - offset + _SLACK) for at, (offset, place) in known.items() if at in sources
+            at: (there, there + offsets[at] - offset + _SLACK) for at, (offset, there) in known.items() if at in sources
         }
         matches = await self._matched(offsets, sources, guesses)
         return {
@@ -337,7 +337,7 @@ class _PlaceFinder:
             elif found[at].certainty is Certainty.TIME:
                 by_time[at] = found[at]
         for tp in dict.fromkeys(at.topic_partition for at in by_time):
-            known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.places(tp)))
+            known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.pairs(tp)))
         bounded: dict[Position, Translated] = {}
         for at, one in by_time.items():
             tp = at.topic_partition
