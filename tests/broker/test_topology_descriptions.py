@@ -15,7 +15,7 @@ from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.streams.description import asks_for_description
 from groupkeeper.coordinator.streams.group import StreamsGroup
 from groupkeeper.coordinator.streams.step import StreamsStep
-from groupkeeper.coordinator.streams.topology import StatusCode, TopologyRecord, Trouble
+from groupkeeper.coordinator.streams.topology import StatusCode, TopologyProblem, TopologyRecord
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
@@ -155,5 +155,5 @@ def test_it_is_asked_for_again_after_longer_and_longer_times() -> None:
     assert asked == [0, 30, 90, 210, 450, 930]
     step = StreamsStep(group, settings, TopicsImage(), now_ms + 3_600_000)
     assert not asks_for_description(step, 0)
-    step.statuses.append(Trouble(StatusCode.STALE_TOPOLOGY, ""))
+    step.statuses.append(TopologyProblem(StatusCode.STALE_TOPOLOGY, ""))
     assert not asks_for_description(step, 1)

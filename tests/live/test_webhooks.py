@@ -23,7 +23,7 @@ from groupkeeper.live import courier as module
 from groupkeeper.live import outbox
 from groupkeeper.live.alerts import AlertKind, Key, Notice
 from groupkeeper.live.courier import Courier, post
-from groupkeeper.live.outbox import Failure
+from groupkeeper.live.outbox import NotSent
 from groupkeeper.live.rules import Template, Webhook
 from groupkeeper.live.webhooks import request_of
 from groupkeeper.testing.background import BackgroundBroker
@@ -206,12 +206,12 @@ def test_mail_to_an_address_that_cannot_be_is_a_failure(host: str) -> None:
 @pytest.mark.parametrize(
     ("replies", "user", "expected"),
     [
-        ({"RCPT": b"550 nobody"}, "", Failure("SMTP status 550", "SMTP status 550", is_final=True)),
-        ({"MAIL": b"451 later"}, "", Failure("SMTP status 451", "SMTP status 451")),
-        ({}, "me:hunter2@", Failure("no TLS", "the mail server offers no TLS for the password", is_final=True)),
+        ({"RCPT": b"550 nobody"}, "", NotSent("SMTP status 550", "SMTP status 550", is_final=True)),
+        ({"MAIL": b"451 later"}, "", NotSent("SMTP status 451", "SMTP status 451")),
+        ({}, "me:hunter2@", NotSent("no TLS", "the mail server offers no TLS for the password", is_final=True)),
     ],
 )
-def test_mail_that_is_not_taken(replies: Mapping[str, bytes], user: str, expected: Failure) -> None:
+def test_mail_that_is_not_taken(replies: Mapping[str, bytes], user: str, expected: NotSent) -> None:
     with receiving_mail(replies) as (got, url):
         mail = hook(Template.MAIL)._replace(url=url.replace("//", f"//{user}"), sender="a@b", recipients=("c@d",))
         assert post(*request_of(NOTICE, mail)) == expected

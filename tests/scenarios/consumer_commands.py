@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tests.scenarios import texts
 from tests.scenarios.group_records import topic_id, topic_name
 
-from groupkeeper.broker.coordination.topics_view import match_topics, regex_trouble
+from groupkeeper.broker.coordination.topics_view import match_topics, regex_error
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
@@ -84,8 +84,8 @@ def _partitions(owned: dict[str, list[int]]) -> list[TopicPartitions]:
 
 
 def _send(runner: Runner, who: str, request: m.ConsumerGroupHeartbeatRequest, version: int | None) -> None:
-    trouble = regex_trouble(request.subscribed_topic_regex)
-    runner.send(who, request, version, client_id=who, fresh_id="fresh", regex_trouble=trouble)
+    trouble = regex_error(request.subscribed_topic_regex)
+    runner.send(who, request, version, client_id=who, fresh_id="fresh", regex_error=trouble)
 
 
 def remember(runner: Runner, request: Message, response: m.ConsumerGroupHeartbeatResponse) -> None:

@@ -257,11 +257,11 @@ class Runner:
         *,
         client_id: str = "admin",
         fresh_id: str = "",
-        regex_trouble: str | None = None,
+        regex_error: str | None = None,
     ) -> None:
         self._arguments.give_fields(request)
         version = TABLE[request.API_KEY].highest if version is None else version
-        call = GroupCall(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id, regex_trouble)
+        call = GroupCall(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id, regex_error)
         self._calls[call.call_id] = (who, call)
         self._last = (who, call)
         self.shell.call(call)
@@ -277,7 +277,7 @@ class Runner:
             call.version,
             client_id=call.client_id,
             fresh_id=call.fresh_id,
-            regex_trouble=call.regex_trouble,
+            regex_error=call.regex_error,
         )
 
     def join(self, arguments: Arguments) -> None:

@@ -218,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
 
 def _bad_size(address: Address, start: bytes, size: int, limit: int) -> errors.UnexpectedResponse:
     if start[:2] in (b"\x15\x03", b"\x16\x03"):
-        from groupkeeper.client.tls_trouble import only_tls
+        from groupkeeper.client.tls_failures import only_tls
 
         return only_tls(address)
     if start[:4] == b"HTTP":

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from groupkeeper.live.alerts import AlertKind, Notice
 from groupkeeper.live.mail import TIMEOUT_S, send_mail
-from groupkeeper.live.outbox import Failure, Outbox
+from groupkeeper.live.outbox import NotSent, Outbox
 from groupkeeper.live.rules import Webhook
 from groupkeeper.live.webhooks import request_of, title
 
@@ -44,7 +44,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_NoRedirects)
 
 
-def post(url: str, document: Any) -> Failure | None:
+def post(url: str, document: Any) -> NotSent | None:
     """Posts the document, or sends the mail. None: it was accepted. The failure's text doesn't have the address, which
     may be a secret.
     """
@@ -59,7 +59,7 @@ def post(url: str, document: Any) -> Failure | None:
     except urllib.error.HTTPError as error:
         error.close()
         text = f"HTTP status {error.code}"
-        return Failure(
+        return NotSent(
             text,
             f"{text}: give the address that it redirects to" if 300 <= error.code < 400 else text,
             is_final=error.code < 500 and error.code not in _TRY_AGAIN,
@@ -68,9 +68,9 @@ def post(url: str, document: Any) -> Failure | None:
         )
     except urllib.error.URLError as error:
         is_refused = isinstance(error.reason, (ConnectionRefusedError, socket.gaierror))
-        return Failure("not reached", f"not reached: {error.reason}", may_be_taken=not is_refused)
+        return NotSent("not reached", f"not reached: {error.reason}", may_be_taken=not is_refused)
     except (OSError, HTTPException, ValueError) as error:
-        return Failure("no answer", f"no answer: {type(error).__name__}", may_be_taken=True)
+        return NotSent("no answer", f"no answer: {type(error).__name__}", may_be_taken=True)
 
 
 def _retry_after_ms(text: str | None) -> int | None:

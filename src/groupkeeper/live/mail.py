@@ -10,12 +10,12 @@ from email.errors import MessageError
 from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
-from groupkeeper.live.outbox import Failure
+from groupkeeper.live.outbox import NotSent
 
 TIMEOUT_S = 5.0
 
 
-def send_mail(url: str, message: EmailMessage) -> Failure | None:
+def send_mail(url: str, message: EmailMessage) -> NotSent | None:
     """Sends the message by the server of `smtp://[USER:PASSWORD@]HOST[:PORT]`. None: the server took it.
 
     `smtps` begins with TLS, `smtp` switches to it if the server offers it. A password is sent by TLS only.
@@ -24,14 +24,14 @@ def send_mail(url: str, message: EmailMessage) -> Failure | None:
         parts = urlsplit(url)
         host, port, user, password = parts.hostname or "", parts.port, parts.username, parts.password
     except ValueError:
-        return Failure("bad address", "the url of the mail server is no address", is_final=True)
+        return NotSent("bad address", "the url of the mail server is no address", is_final=True)
     is_sent = False
     try:
         server = _connected(host, port, is_safe=parts.scheme == "smtps")
         try:
             if user is not None:
                 if not isinstance(server.sock, ssl.SSLSocket):
-                    return Failure("no TLS", "the mail server offers no TLS for the password", is_final=True)
+                    return NotSent("no TLS", "the mail server offers no TLS for the password", is_final=True)
                 server.login(unquote(user), unquote(password or ""))
             is_sent = True
             refused = server.send_message(message)
@@ -43,10 +43,10 @@ def send_mail(url: str, message: EmailMessage) -> Failure | None:
     except smtplib.SMTPResponseException as error:
         return _of_status(error.smtp_code)
     except ValueError as error:  # a host, a password or an address that SMTP cannot carry
-        return Failure("bad address", f"it cannot be sent by SMTP: {type(error).__name__}", is_final=True)
+        return NotSent("bad address", f"it cannot be sent by SMTP: {type(error).__name__}", is_final=True)
     except (smtplib.SMTPException, MessageError, OSError) as error:
         text = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        return Failure("not reached", f"not reached: {text}", may_be_taken=is_sent)
+        return NotSent("not reached", f"not reached: {text}", may_be_taken=is_sent)
     if refused:  # some of the recipients: the others would get it twice
         return _refused(refused)._replace(is_final=True, may_be_taken=True)
     return None
@@ -67,10 +67,10 @@ def _connected(host: str, port: int | None, *, is_safe: bool) -> smtplib.SMTP:
     return server
 
 
-def _refused(recipients: Mapping[str, tuple[int, bytes]]) -> Failure:
+def _refused(recipients: Mapping[str, tuple[int, bytes]]) -> NotSent:
     return _of_status(max(code for code, _ in recipients.values()))
 
 
-def _of_status(code: int) -> Failure:
+def _of_status(code: int) -> NotSent:
     text = f"SMTP status {code}"
-    return Failure(text, text, is_final=code >= 500)
+    return NotSent(text, text, is_final=code >= 500)

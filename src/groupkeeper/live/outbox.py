@@ -32,7 +32,7 @@ _MOST_MISSED = 10_000
 _OUTCOMES = ("sent", "failed", "dropped", "superseded")
 
 
-class Failure(NamedTuple):
+class NotSent(NamedTuple):
     """A failed request. `reason`: one of a few, for counting. `is_final`: the notice will never be taken.
     `may_be_taken`: it may have been, the answer is not certain. `retry_after_ms`: the pause that the answer asked
     for.
@@ -233,7 +233,7 @@ class Outbox:
         waiting.begin(now_ms)
         self._settle(key)
 
-    def failed(self, key: Key, failure: Failure, now_ms: int) -> bool:
+    def failed(self, key: Key, failure: NotSent, now_ms: int) -> bool:
         """The request of the notice that was under way failed. Returns whether the notice is given up."""
         self.failures[failure.reason] += 1
         waiting = self._came_back(key)

@@ -20,8 +20,8 @@ from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
 
 
-class EntryFinding(Enum):
-    """How an entry of a plan fits the cluster. Any finding but OK and OUT_OF_RANGE keeps it from being executed."""
+class EntryState(Enum):
+    """How an entry of a plan fits the cluster. Any state but OK and OUT_OF_RANGE keeps it from being executed."""
 
     OK = "OK"
     NO_TOPIC = "topic does not exist"
@@ -42,7 +42,7 @@ class PlanEntry(NamedTuple):
     """The log start offset; None: unknown."""
     log_end: int | None
     """The log end offset; None: unknown."""
-    finding: EntryFinding
+    state: EntryState
     applied: int | None
     """The offset that executing commits; None: nothing."""
     failure: Failure | None = None
@@ -203,17 +203,17 @@ def _entry(tp: TopicPartition, planned: int, committed: Committed, consumed: set
     current = committed[tp].offset if tp in committed else None
     log_start, log_end = logs.log_starts.get(tp), logs.log_ends.get(tp)
 
-    def entry(finding: EntryFinding, applied: int | None = None, failure: Failure | None = None) -> PlanEntry:
-        return PlanEntry(tp, planned, current, log_start, log_end, finding, applied, failure)
+    def entry(state: EntryState, applied: int | None = None, failure: Failure | None = None) -> PlanEntry:
+        return PlanEntry(tp, planned, current, log_start, log_end, state, applied, failure)
 
     unknown = logs.topics.failed.get(tp.topic)
     if isinstance(unknown, UnknownTopicOrPartition | InvalidTopicException):
-        return entry(EntryFinding.NO_TOPIC)
+        return entry(EntryState.NO_TOPIC)
     if unknown is None and tp not in logs.existing(tp.topic):
-        return entry(EntryFinding.NO_PARTITION)
+        return entry(EntryState.NO_PARTITION)
     if tp.topic not in consumed:
-        return entry(EntryFinding.NOT_CONSUMED)
+        return entry(EntryState.NOT_CONSUMED)
     if log_start is None or log_end is None:
-        return entry(EntryFinding.UNKNOWN, failure=unknown or logs.failed[tp])
+        return entry(EntryState.UNKNOWN, failure=unknown or logs.failed[tp])
     nearer = min(max(planned, log_start), log_end)
-    return entry(EntryFinding.OK if nearer == planned else EntryFinding.OUT_OF_RANGE, nearer)
+    return entry(EntryState.OK if nearer == planned else EntryState.OUT_OF_RANGE, nearer)

@@ -28,18 +28,18 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 class DeadLetterQueue(NamedTuple):
     """The topic of a group's dead letters.
 
-    `records`: the number of offsets in its logs, with those of other groups; None: unknown. `trouble`: why brokers
+    `records`: the number of offsets in its logs, with those of other groups; None: unknown. `problem`: why brokers
     do not write to it, if known; for an empty `topic`: why the group's settings cannot be read.
     """
 
     topic: str
     records: int | None
-    trouble: str = ""
+    problem: str = ""
 
     def __str__(self) -> str:
-        is_said = self.records is not None and (self.records or not self.trouble)
+        is_said = self.records is not None and (self.records or not self.problem)
         known = f" ({counted(self.records or 0, 'record')})" if is_said else ""
-        return f"topic {self.topic}{known}{self.trouble and ', ' + self.trouble}" if self.topic else self.trouble
+        return f"topic {self.topic}{known}{self.problem and ', ' + self.problem}" if self.topic else self.problem
 
 
 async def dead_letter_queues(

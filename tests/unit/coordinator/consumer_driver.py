@@ -47,12 +47,12 @@ class Cluster:
     def set_topics(self, topics: Mapping[str, int]) -> None:
         self.shell.see_topics(topics_image(topics, self.shell.topics.version + 1))
 
-    def ask(self, request: RootMessage, *, version: int = 1, regex_trouble: str | None = None) -> Any:
+    def ask(self, request: RootMessage, *, version: int = 1, regex_error: str | None = None) -> Any:
         """The response of the request's API."""
         self.records.clear()
         self._last_call_id += 1
         fresh_id = f"fresh-{self._last_call_id}"
-        self.shell.call(GroupCall(self._last_call_id, request, version, "client", "/host", fresh_id, regex_trouble))
+        self.shell.call(GroupCall(self._last_call_id, request, version, "client", "/host", fresh_id, regex_error))
         # Timers of no time at all, as the first rebalance of a classic group may have.
         self.shell.advance_to(self.shell.now_ms)
         answer = self.answers[self._last_call_id]

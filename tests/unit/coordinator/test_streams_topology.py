@@ -46,12 +46,12 @@ def test_partitions_come_from_upstream() -> None:
         ("c0", 3, 2), ("r1", 3, -1), ("r2", 3, -1), ("r3", 7, -1), ("c2", 7, 2),
     ]  # fmt: skip
     assert found.missing[0].configs == {"cleanup.policy": "compact"}
-    assert found.trouble is not None
-    assert found.trouble == (
+    assert found.problem is not None
+    assert found.problem == (
         StatusCode.MISSING_INTERNAL_TOPICS, "Internal topics are missing: c0, r1, r2 and 2 additional topics"
     )  # fmt: skip
     ready = over({"a": 2, "b": 3, **found.partition_counts}, *chain)
-    assert ready.trouble is None
+    assert ready.problem is None
     assert not ready.missing
 
 
@@ -60,7 +60,7 @@ def test_copartitioned_topics_have_equally_many() -> None:
     join = (part("0", "a", writes=("r",)), part("1", "b", reads=(("r", 0),), together=together))
     assert over({"a": 2, "b": 5}, *join).partition_counts == {"r": 5}
     fixed = (part("0", "a", writes=("r",)), part("1", "b", reads=(("r", 4),), together=together))
-    assert over({"a": 2, "b": 5}, *fixed).trouble == (
+    assert over({"a": 2, "b": 5}, *fixed).problem == (
         StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
         "Number of partitions [4] of repartition topic [r] doesn't match number of partitions [5] of the source topic.",
     )
@@ -70,14 +70,14 @@ def test_copartitioned_topics_have_equally_many() -> None:
         {"a": 2, "b": 5}, part("0", "a", writes=("r",)), part("2", "b", writes=("s",)), two
     ).partition_counts == {"r": 5, "s": 5}
     two = part("1", reads=(("r", 3), ("s", 4)), together=between)
-    trouble = over({"a": 2}, part("0", "a", writes=("r", "s")), two).trouble
-    assert trouble is not None
-    assert trouble.detail == "Following topics do not have the same number of partitions: [{r=3, s=4}]"
+    problem = over({"a": 2}, part("0", "a", writes=("r", "s")), two).problem
+    assert problem is not None
+    assert problem.detail == "Following topics do not have the same number of partitions: [{r=3, s=4}]"
 
 
 def test_source_topics_must_exist() -> None:
-    trouble = over({"c": 1}, part("0", "e", "b", "d", "a", "c")).trouble
-    assert trouble == (StatusCode.MISSING_SOURCE_TOPICS, "Source topics a, b, d and 1 additional topics are missing.")
+    problem = over({"c": 1}, part("0", "e", "b", "d", "a", "c")).problem
+    assert problem == (StatusCode.MISSING_SOURCE_TOPICS, "Source topics a, b, d and 1 additional topics are missing.")
 
 
 @pytest.mark.parametrize(

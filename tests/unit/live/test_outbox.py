@@ -11,16 +11,16 @@ from tests.unit.live.test_alerts import MINUTE_MS, snapshot_of
 
 from groupkeeper.live import outbox as outboxes
 from groupkeeper.live.alerts import AlertKind, Alerts, Key, Notice
-from groupkeeper.live.outbox import Failure, Outbox
+from groupkeeper.live.outbox import NotSent, Outbox
 from groupkeeper.live.rules import read_rules
 
 GOLDENS = Path(__file__).parent / "goldens"
 ANSWERS = {
-    "500": Failure("500", "500", may_be_taken=True),
-    "503": Failure("503", "503"),
-    "429": Failure("429", "429", retry_after_ms=90_000),
-    "404": Failure("404", "404", is_final=True),
-    "silent": Failure("no answer", "no answer", may_be_taken=True),
+    "500": NotSent("500", "500", may_be_taken=True),
+    "503": NotSent("503", "503"),
+    "429": NotSent("429", "429", retry_after_ms=90_000),
+    "404": NotSent("404", "404", is_final=True),
+    "silent": NotSent("no answer", "no answer", may_be_taken=True),
 }
 
 

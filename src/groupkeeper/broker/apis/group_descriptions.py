@@ -56,16 +56,16 @@ class DescribeApi(NamedTuple):
 
     response: Callable[..., RootMessage]
     group: Callable[..., Any]
-    trouble: Callable[[Broker], KafkaError | None]
+    refusal: Callable[[Broker], KafkaError | None]
     topics: Callable[[Any], Iterable[str]]
 
 
 async def handle_epochs(broker: Broker, call: Call, request: Any) -> RootMessage:
     """Describes the requested groups, in the order of the request, as far as the caller may see them."""
     api = _APIS[type(request)]
-    trouble = api.trouble(broker)
-    if trouble is not None:
-        return refuse_epochs(call, request, trouble)
+    refusal = api.refusal(broker)
+    if refusal is not None:
+        return refuse_epochs(call, request, refusal)
     refused = partial(failure_of, api.group)
     response = await ask_each(broker, call, Operation.DESCRIBE, request, "group_ids", refused)
     for at, group in enumerate(response.groups):

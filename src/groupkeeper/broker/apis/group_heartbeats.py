@@ -29,11 +29,11 @@ from groupkeeper.protocol.primitives import Message
 
 
 async def handle_consumer(broker: Broker, call: Call, request: m.ConsumerGroupHeartbeatRequest) -> Message:
-    trouble = without_consumer_groups(broker) or await _consumer_trouble(broker, call, request)
-    return await refuse_or_ask(broker, call, request, trouble)
+    refusal = without_consumer_groups(broker) or await _consumer_refusal(broker, call, request)
+    return await refuse_or_ask(broker, call, request, refusal)
 
 
-async def _consumer_trouble(
+async def _consumer_refusal(
     broker: Broker, call: Call, request: m.ConsumerGroupHeartbeatRequest
 ) -> errors.KafkaError | None:
     """The error that refuses the request before its group is read, or None."""
@@ -49,11 +49,11 @@ _LONGEST_MEMBER_ID = 36
 
 
 async def handle_share(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> Message:
-    trouble = without_share_groups(broker) or await _share_trouble(broker, call, request)
-    return await refuse_or_ask(broker, call, request, trouble)
+    refusal = without_share_groups(broker) or await _share_refusal(broker, call, request)
+    return await refuse_or_ask(broker, call, request, refusal)
 
 
-async def _share_trouble(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> KafkaError | None:
+async def _share_refusal(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> KafkaError | None:
     """The error that refuses the request before its group is read, or None."""
     if not may_group(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
@@ -68,8 +68,8 @@ async def _share_trouble(broker: Broker, call: Call, request: m.ShareGroupHeartb
 async def handle_streams(
     broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest
 ) -> m.StreamsGroupHeartbeatResponse:
-    trouble = without_streams_groups(broker) or _streams_trouble(broker, call, request)
-    response = await refuse_or_ask(broker, call, request, trouble)
+    refusal = without_streams_groups(broker) or _streams_refusal(broker, call, request)
+    response = await refuse_or_ask(broker, call, request, refusal)
     assert isinstance(response, m.StreamsGroupHeartbeatResponse)
     for status in response.status or ():
         if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
@@ -79,7 +79,7 @@ async def handle_streams(
     return response
 
 
-def _streams_trouble(broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest) -> errors.KafkaError | None:
+def _streams_refusal(broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest) -> errors.KafkaError | None:
     """The error that refuses the request before its group is read, or None."""
     if not may_group(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
@@ -136,11 +136,11 @@ def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
 async def handle_topology(
     broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
 ) -> Message:
-    trouble = without_streams_groups(broker) or _topology_trouble(broker, call, request)
-    return await refuse_or_ask(broker, call, request, trouble)
+    refusal = without_streams_groups(broker) or _topology_refusal(broker, call, request)
+    return await refuse_or_ask(broker, call, request, refusal)
 
 
-def _topology_trouble(
+def _topology_refusal(
     broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
 ) -> KafkaError | None:
     """The error that refuses the request before its group is read, or None."""

@@ -29,9 +29,9 @@ _UNKNOWN_LAG = -1
 async def handle_describe(
     broker: Broker, call: Call, request: m.DescribeShareGroupOffsetsRequest
 ) -> m.DescribeShareGroupOffsetsResponse:
-    trouble = without_share_groups(broker)
-    if trouble is not None:
-        return refuse_describe(call, request, trouble)
+    refusal = without_share_groups(broker)
+    if refusal is not None:
+        return refuse_describe(call, request, refusal)
     return m.DescribeShareGroupOffsetsResponse(
         groups=[await _describe(broker, call, group) for group in request.groups]
     )
@@ -157,11 +157,11 @@ async def _change(
     broker: Broker, call: Call, request: Any, operation: Operation, hidden: Callable[[Any], Any]
 ) -> Message:
     """The group coordinator's response, with errors for topics that the caller may not read."""
-    trouble = without_share_groups(broker)
-    if trouble is None and not may_group(broker, call, operation, request.group_id):
-        trouble = errors.GroupAuthorizationFailed()
-    if trouble is not None:
-        return refuse_request(request, trouble)
+    refusal = without_share_groups(broker)
+    if refusal is None and not may_group(broker, call, operation, request.group_id):
+        refusal = errors.GroupAuthorizationFailed()
+    if refusal is not None:
+        return refuse_request(request, refusal)
     readable, results = [], []
     async for topic in in_turns(request.topics):
         if may_topic(broker, call, Operation.READ, topic.topic_name):

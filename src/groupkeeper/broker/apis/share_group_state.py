@@ -37,11 +37,11 @@ class StateApi(NamedTuple):
 
 
 async def handle(broker: Broker, call: Call, request: Any) -> RootMessage:
-    trouble = without_share_groups(broker)
+    refusal = without_share_groups(broker)
     if not may_cluster(broker, call, Operation.CLUSTER_ACTION):
-        trouble = errors.ClusterAuthorizationFailed()
-    if trouble is not None:
-        return refuse(call, request, trouble)
+        refusal = errors.ClusterAuthorizationFailed()
+    if refusal is not None:
+        return refuse(call, request, refusal)
     api, states = _APIS[type(request)], broker.share_states
     topics = request.topics if request.group_id else ()
     asked = [(topic.topic_id, one) for topic in topics for one in topic.partitions]

@@ -14,7 +14,7 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.pending_replication import PendingReplication
-from groupkeeper.broker.coordination.topics_view import regex_trouble
+from groupkeeper.broker.coordination.topics_view import regex_error
 from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.transactions.views import STATE_NAMES
@@ -325,9 +325,9 @@ def _matcher(pattern: str | None) -> Callable[[str], object]:
     """Tests whether a whole id matches a pattern; None matches all. Raises `InvalidRegularExpression`."""
     if not pattern:
         return lambda _: True
-    trouble = regex_trouble(pattern)
-    if trouble is not None:
-        raise errors.InvalidRegularExpression(trouble)
+    reason = regex_error(pattern)
+    if reason is not None:
+        raise errors.InvalidRegularExpression(reason)
     import re2
 
     compiled = re2.compile(pattern)

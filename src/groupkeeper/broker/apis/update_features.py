@@ -24,7 +24,7 @@ async def handle(broker: Broker, call: Call, request: UpdateFeaturesRequest) -> 
     require_cluster(broker, call, Operation.ALTER)
     changed = {}
     for update in request.feature_updates:
-        why = _trouble(broker, update, call.api_version)
+        why = _why_not(broker, update, call.api_version)
         if why is not None:
             raise InvalidUpdateVersion(_FAILED + why)
         if update.max_version_level != finalized_features(broker.config).get(update.feature, 0):
@@ -39,7 +39,7 @@ def refuse(call: Call, request: UpdateFeaturesRequest, error: KafkaError) -> Upd
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
 
 
-def _trouble(broker: Broker, update: FeatureUpdateKey, version: int) -> str | None:
+def _why_not(broker: Broker, update: FeatureUpdateKey, version: int) -> str | None:
     """Why a level can't be set, in Apache Kafka's words; None: it can."""
     level = finalized_features(broker.config).get(update.feature, 0)
     if version >= _UPGRADE_TYPES_SINCE:

@@ -8,7 +8,7 @@ from logging import getLogger
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.coordination.group_shard import GroupShard
 from groupkeeper.broker.coordination.shard_host import ShardHost
-from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_trouble
+from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_error
 from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.settings.group_settings import coordinator_settings
 from groupkeeper.broker.settings.topic import segment_size
@@ -94,7 +94,7 @@ class GroupHost(ShardHost[GroupShard]):
             call.client_host,
             patience_ms=patience_ms,
             fresh_id=_fresh_id(request),
-            regex_trouble=_regex_trouble(request),
+            regex_error=_regex_error(request),
             may_describe=lambda topic: self._broker.authorizer.allows(
                 call, Operation.DESCRIBE, ResourceType.TOPIC, topic
             ),
@@ -164,9 +164,9 @@ def _fresh_id(request: Message) -> str:
     return ""
 
 
-def _regex_trouble(request: Message) -> str | None:
+def _regex_error(request: Message) -> str | None:
     if isinstance(request, ConsumerGroupHeartbeatRequest):
-        return regex_trouble(request.subscribed_topic_regex)
+        return regex_error(request.subscribed_topic_regex)
     return None
 
 

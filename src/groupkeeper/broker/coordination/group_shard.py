@@ -138,7 +138,7 @@ class GroupShard(Shard["Record"]):
         *,
         patience_ms: int = 0,
         fresh_id: str = "",
-        regex_trouble: str | None = None,
+        regex_error: str | None = None,
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
         """The response to a request; waits while it is parked, and at most `patience_ms` for replicas that lag.
@@ -147,7 +147,7 @@ class GroupShard(Shard["Record"]):
         if not self.is_active:
             return self.reply(request, version)
         self._last_call_id += 1
-        call = GroupCall(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
+        call = GroupCall(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_error)
         result = self._carry_out(call, self._now_ms())
         for lookup in result.lookups:
             if isinstance(lookup, RegexLookup):

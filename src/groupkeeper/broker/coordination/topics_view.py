@@ -74,7 +74,7 @@ def match_topics(
     return matched
 
 
-def regex_trouble(regex: str | None) -> str | None:
+def regex_error(regex: str | None) -> str | None:
     """Why a regular expression is refused; None when it is valid, or there is none."""
     if not regex:
         return None

@@ -22,7 +22,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.operations import group_reset
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.group_reset import EntryFinding, PlanEntry, ResetReport
+from groupkeeper.operations.group_reset import EntryState, PlanEntry, ResetReport
 from groupkeeper.operations.plans import kip122
 from groupkeeper.operations.plans.kip122 import BadResetPlan, ResetPlan
 from groupkeeper.operations.plans.model import PlanTrouble
@@ -250,16 +250,16 @@ def _tell_of(report: ResetReport) -> None:
     for entry in report.entries:
         if entry.failure is not None:
             complain(f"Error: {entry.topic_partition}: {entry.failure} ({error_name(entry.failure)})\n")
-        elif entry.finding is not EntryFinding.OK:
+        elif entry.state is not EntryState.OK:
             warn(f"{entry.topic_partition}: {reason(entry)}")
 
 
 def reason(entry: PlanEntry) -> str:
     """The problem of an entry, and its effect."""
-    if entry.finding is EntryFinding.OUT_OF_RANGE:
+    if entry.state is EntryState.OUT_OF_RANGE:
         end = "latest" if entry.applied == entry.log_end else "oldest"
         return f"offset {entry.planned} is out of range, it will be reset to the {end} offset {entry.applied}"
-    return f"{entry.finding.value}, {NOTHING_DONE}"
+    return f"{entry.state.value}, {NOTHING_DONE}"
 
 
 def warn(text: str) -> None:
@@ -271,7 +271,7 @@ def status(entry: PlanEntry) -> str:
     """OK, or a warning."""
     if entry.failure is not None:
         return f"ERROR: {error_name(entry.failure)}"
-    return "OK" if entry.finding is EntryFinding.OK else f"WARN: {reason(entry)}"
+    return "OK" if entry.state is EntryState.OK else f"WARN: {reason(entry)}"
 
 
 def table(report: ResetReport) -> str:

@@ -36,7 +36,7 @@ class Security:
 
     async def diagnose(self, address: Address, host: str, timeout_s: float) -> ClientError | None:
         """Called after a broker closed the connection before any response: the reason, None when it is unknown."""
-        from groupkeeper.client.tls_trouble import answers_with_tls, only_tls
+        from groupkeeper.client.tls_failures import answers_with_tls, only_tls
 
         return only_tls(address) if await answers_with_tls(host, address.port, timeout_s) else None
 
@@ -64,14 +64,14 @@ class TlsSecurity(Security):
     def explain(self, address: Address, error: OSError) -> ClientError | None:
         import ssl
 
-        from groupkeeper.client.tls_trouble import explained
+        from groupkeeper.client.tls_failures import explained
 
         if isinstance(error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
             return explained(address, error, self._properties)
         return None
 
     async def diagnose(self, address: Address, host: str, timeout_s: float) -> ClientError | None:
-        from groupkeeper.client.tls_trouble import answers_without_tls, not_tls
+        from groupkeeper.client.tls_failures import answers_without_tls, not_tls
 
         if await answers_without_tls(host, address.port, timeout_s):
             return not_tls(address, self._properties)

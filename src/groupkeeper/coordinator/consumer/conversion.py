@@ -83,19 +83,19 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
 
 
 def _check_upgrade(group: ClassicGroup, settings: Settings) -> None:
-    trouble = None
+    reason = None
     if settings.group_consumer_migration_policy not in _UPGRADE_POLICIES:
-        trouble = "online upgrade is disabled"
+        reason = "online upgrade is disabled"
     elif group.roster.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        trouble = "the group does not use the consumer embedded protocol"
+        reason = "the group does not use the consumer embedded protocol"
     elif len(group.roster.members) > settings.group_consumer_max_size:
-        trouble = "the group size exceeds the consumer group maximum size"
-    if trouble is not None:
-        raise _refusal(group.group_id, trouble)
+        reason = "the group size exceeds the consumer group maximum size"
+    if reason is not None:
+        raise _refusal(group.group_id, reason)
 
 
-def _refusal(group_id: str, trouble: str) -> GroupIdNotFound:
-    return GroupIdNotFound(f"Cannot upgrade classic group {group_id} to consumer group because {trouble}.")
+def _refusal(group_id: str, reason: str) -> GroupIdNotFound:
+    return GroupIdNotFound(f"Cannot upgrade classic group {group_id} to consumer group because {reason}.")
 
 
 def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage, epoch: int) -> ConsumerMember:

@@ -52,9 +52,9 @@ def follow_subscription(
 def _change_regex(step: Step, call: GroupCall, before: str, after: str) -> bool:
     """Whether the change takes effect at once. `step` has the new member."""
     counts = step.group.regex_counts
-    if after and counts.get(after) == 1 and call.regex_trouble is not None:
+    if after and counts.get(after) == 1 and call.regex_error is not None:
         raise InvalidRegularExpression(
-            f"SubscribedTopicRegex `{after}` is not a valid regular expression: {call.regex_trouble}."
+            f"SubscribedTopicRegex `{after}` is not a valid regular expression: {call.regex_error}."
         )
     if before and before not in counts:
         step.write(consumer_records.regex_tombstone(step.group.group_id, before))

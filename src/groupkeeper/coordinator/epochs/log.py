@@ -173,6 +173,6 @@ def count_subscriptions(counts: dict[str, int], names: Iterable[str], by: int) -
             del counts[name]
 
 
-def _require(is_in_order: bool, trouble: str) -> None:
+def _require(is_in_order: bool, reason: str) -> None:
     if not is_in_order:
-        raise MalformedMessage(trouble)
+        raise MalformedMessage(reason)

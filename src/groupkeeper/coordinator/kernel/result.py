@@ -75,7 +75,7 @@ class GroupCall:
     client_host: str = ""
     fresh_id: str = ""
     """Random and unique text from which a new member id may be made; only requests to join use it."""
-    regex_trouble: str | None = None
+    regex_error: str | None = None
     """The parser's error for the request's regular expression; None when it is valid."""
 
     def __init__(  # mypyc does not compile a dataclass's own
@@ -86,7 +86,7 @@ class GroupCall:
         client_id: str = "",
         client_host: str = "",
         fresh_id: str = "",
-        regex_trouble: str | None = None,
+        regex_error: str | None = None,
     ) -> None:
         self.call_id = call_id
         self.request = request
@@ -94,7 +94,7 @@ class GroupCall:
         self.client_id = client_id
         self.client_host = client_host
         self.fresh_id = fresh_id
-        self.regex_trouble = regex_trouble
+        self.regex_error = regex_error
 
 
 @dataclass(slots=True, init=False)

@@ -48,7 +48,7 @@ def _describe(group: StreamsGroup) -> described.DescribedGroup:
 
 def _topology(topology: TopologyRecord, configured: ConfiguredTopology | None) -> described.Topology:
     """The topology; with the decided numbers of partitions once all topics exist."""
-    counts = configured.partition_counts if configured is not None and configured.trouble is None else {}
+    counts = configured.partition_counts if configured is not None and configured.problem is None else {}
 
     def infos(topics: Iterable[TopicInfo]) -> list[described.TopicInfo]:
         return [

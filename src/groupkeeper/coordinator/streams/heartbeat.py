@@ -20,7 +20,7 @@ from groupkeeper.coordinator.streams.endpoints import endpoints_of
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, UserEndpoint
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.coordinator.streams.step import StreamsStep
-from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble
+from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, TopologyProblem
 from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest
 from groupkeeper.protocol.messages import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
@@ -138,15 +138,15 @@ def _go_on(
     _take_topology(step, member, request)
     configured = step.configure()
     reported = _reported(request)
-    if configured.trouble is None:
+    if configured.problem is None:
         _check_tasks(configured, reported)
     step.refresh(configured, must_bump=has_changed)
     step.delay_first_assignment()
     step.update_target(configured)
     reconciled = step.reconcile(member.member_id, reported)
     step.arm_session(member)
-    if configured.trouble is not None:
-        step.statuses.append(configured.trouble)
+    if configured.problem is not None:
+        step.statuses.append(configured.problem)
     _tell_shutdown(step, request)
     _tell_missing_tags(step, member, call.version)
     tells_tasks = request.member_epoch == 0 or member.assigned != reconciled.assigned
@@ -234,7 +234,7 @@ def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGro
         detail = (
             f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch {known.epoch}."
         )
-        step.statuses.append(Trouble(StatusCode.STALE_TOPOLOGY, detail))
+        step.statuses.append(TopologyProblem(StatusCode.STALE_TOPOLOGY, detail))
 
 
 def _tell_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> None:
@@ -244,7 +244,7 @@ def _tell_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> 
             f"Streams group member {step.soft.shutdown_member_id} encountered a fatal error and requested a shutdown "
             "for the entire application."
         )
-        step.statuses.append(Trouble(StatusCode.SHUTDOWN_APPLICATION, detail))
+        step.statuses.append(TopologyProblem(StatusCode.SHUTDOWN_APPLICATION, detail))
 
 
 def _note_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> None:
@@ -260,7 +260,7 @@ def _tell_missing_tags(step: StreamsStep, member: StreamsMember, version: int) -
             f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. "
             "Configure them via 'client.tag.<tagKey>' in your Streams config."
         )
-        step.statuses.append(Trouble(StatusCode.MISSING_CLIENT_TAGS, detail))
+        step.statuses.append(TopologyProblem(StatusCode.MISSING_CLIENT_TAGS, detail))
 
 
 # --- leaving

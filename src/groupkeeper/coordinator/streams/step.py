@@ -23,7 +23,7 @@ from groupkeeper.coordinator.streams.group import (
 )
 from groupkeeper.coordinator.streams.reconcile import TaskGoal, reconcile_tasks
 from groupkeeper.coordinator.streams.replay import LOG
-from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble, configure
+from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, TopologyProblem, configure
 
 
 class StreamsStep(EpochStep[StreamsGroup]):
@@ -41,7 +41,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
 
     def __init__(self, group: StreamsGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
         super().__init__(group, settings, topics, now_ms)
-        self.statuses: list[Trouble] = []
+        self.statuses: list[TopologyProblem] = []
 
     @property
     def interval_ms(self) -> int:
@@ -73,7 +73,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
         """Raises the group epoch if members, topics, topology or settings changed; that is a rebalance."""
         group = self.group
         assert group.topology is not None
-        validated = group.topology.epoch if configured.trouble is None else NOT_VALIDATED
+        validated = group.topology.epoch if configured.problem is None else NOT_VALIDATED
         configs = assignment_configs(self.settings)
         known = (group.metadata_hash, group.validated_topology_epoch, group.assignment_configs)
         metadata_hash = self.soft.metadata_hash
@@ -104,13 +104,13 @@ class StreamsStep(EpochStep[StreamsGroup]):
         """Computes a new target assignment when one is due."""
         if self.soft.is_delayed:
             detail = "Assignment delayed due to the configured initial rebalance delay."
-            self.statuses.append(Trouble(StatusCode.ASSIGNMENT_DELAYED, detail))
+            self.statuses.append(TopologyProblem(StatusCode.ASSIGNMENT_DELAYED, detail))
             return
         if not self.is_behind:
             return
         if self.is_too_early:
             detail = "Assignment delayed due to the configured assignment interval."
-            self.statuses.append(Trouble(StatusCode.ASSIGNMENT_DELAYED, detail))
+            self.statuses.append(TopologyProblem(StatusCode.ASSIGNMENT_DELAYED, detail))
             return
         self.write_targets(compute_targets(self.group, configured))
 
@@ -151,7 +151,7 @@ def assignment_configs(settings: Settings) -> dict[str, str]:
 def compute_targets(group: StreamsGroup, configured: ConfiguredTopology) -> dict[str, Tasks]:
     """Every member's target tasks: none while topics are missing."""
     assert group.topology is not None
-    if configured.trouble is not None:
+    if configured.problem is not None:
         return dict.fromkeys(group.members, frozenset())
     members = {
         member_id: TaskMember(member.process_id, group.targets.get(member_id, frozenset()))

@@ -33,7 +33,7 @@ class StatusCode(IntEnum):
     MISSING_CLIENT_TAGS = 6
 
 
-class Trouble(NamedTuple):
+class TopologyProblem(NamedTuple):
     """A status code, and its detail text."""
 
     code: StatusCode
@@ -85,13 +85,13 @@ class ConfiguredTopology:
         task_counts: by subtopology id; empty when the topics don't fit.
         partition_counts: of the internal topics, by name, whether they exist or not.
         missing: the internal topics that don't exist.
-        trouble: why there can be no tasks; None when everything exists.
+        problem: why there can be no tasks; None when everything exists.
     """
 
     task_counts: Mapping[str, int] = field(default_factory=dict)
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     missing: Sequence[MissingTopic] = ()
-    trouble: Trouble | None = None
+    problem: TopologyProblem | None = None
 
 
 class _DoesNotFit(Exception):
@@ -104,11 +104,11 @@ def configure(topology: TopologyRecord, topics: TopicsImage) -> ConfiguredTopolo
     missing_sources = sorted({name for one in subtopologies for name in one.source_topics} - topics.topics.keys())
     if missing_sources:
         detail = f"Source topics {_summary(missing_sources)} are missing."
-        return ConfiguredTopology(trouble=Trouble(StatusCode.MISSING_SOURCE_TOPICS, detail))
+        return ConfiguredTopology(problem=TopologyProblem(StatusCode.MISSING_SOURCE_TOPICS, detail))
     try:
         return _Counting(subtopologies, topics).configured()
     except _DoesNotFit as error:
-        return ConfiguredTopology(trouble=Trouble(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, str(error)))
+        return ConfiguredTopology(problem=TopologyProblem(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, str(error)))
 
 
 def _summary(names: Sequence[str]) -> str:
@@ -140,11 +140,11 @@ class _Counting:
             for changelog in one.state_changelog_topics:
                 self._decided[changelog.name] = max(counts)
         missing = [self._missing(topic) for topic in self._internal() if not self._exists(topic)]
-        trouble = None
+        problem = None
         if missing:
             detail = f"Internal topics are missing: {_summary([topic.name for topic in missing])}"
-            trouble = Trouble(StatusCode.MISSING_INTERNAL_TOPICS, detail)
-        return ConfiguredTopology(task_counts, self._decided, missing, trouble)
+            problem = TopologyProblem(StatusCode.MISSING_INTERNAL_TOPICS, detail)
+        return ConfiguredTopology(task_counts, self._decided, missing, problem)
 
     def _count(self, name: str) -> int:
         """The number of partitions a topic has or will have."""
