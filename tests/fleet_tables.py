@@ -111,7 +111,7 @@ def _add_group(rows: Rows, cluster: str, number: int, minutes: int) -> None:
         _add(rows, REWINDS, **place, rewind_time=last, from_offset=1000 * stop, to_offset=committed, records=20_000,
              direction="back", was_empty=True, log_partition=0, log_offset=10_000)  # fmt: skip
     if status == "stopped":
-        _add(rows, STALE, **place, reason="below_log_start", idle_days=0.5, lost_records=777)
+        _add(rows, STALE, **place, reason="below_log_start", idle_days=0.5, lost=777)
         _add(rows, STALE, **key, reason="idle", idle_days=44.0)
     _add(rows, RATES, **key, minute=NOW.replace(second=0), offset_commits=2, completed_rebalances=number % 3,
          offset_expirations=0, offset_deletions=0)  # fmt: skip

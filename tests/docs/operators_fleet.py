@@ -141,7 +141,7 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
         ("copy", "orders", 0, ago(minutes=30), 5, HOUR_MS),
     ),
     "stale": (
-        "group_id topic partition reason idle_days expires_time lost_records",
+        "group_id topic partition reason idle_days expires_time lost",
         ("audit", None, None, "idle", 44.0, None, None),
         ("audit", "orders", 0, "below_log_start", 44.0, None, 1500),
         ("billing", "orders", 1, "below_log_start", 0.0, None, 30),

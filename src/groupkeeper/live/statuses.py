@@ -62,7 +62,7 @@ def urgency_facts(group: GroupView, judged: Judged) -> UrgencyFacts:
     left_in = next((f"{row.topic}-{row.partition}" for row, wait in pairs if wait.margin_ms == margin_ms), "")
     growth = group.lag_change_per_s if group.trend is Trend.GROWING else None
     return UrgencyFacts(
-        status, members, judged.wait_ms, left_ms, left_in, growth, caught_up_ms(group), judged.stood_ms,
+        status, members, judged.wait_ms, left_ms, left_in, growth, group_catch_up_ms(group), judged.stood_ms,
         partitions=len(group.rows), kind="simple" if _is_simple(group) else "", is_old=group.is_old,
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def _is_simple(group: GroupView) -> bool:
     return getattr(group.description, "is_simple", False)
 
 
-def caught_up_ms(group: GroupView) -> int | None:
+def group_catch_up_ms(group: GroupView) -> int | None:
     """The time until the lag is 0 at its current change; None: the lag doesn't shrink, is 0, or is unknown."""
     change, lag = group.lag_change_per_s, group.lag.lag
     return catch_up_ms(lag, change, 0) if lag and change is not None else None

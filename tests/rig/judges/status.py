@@ -200,7 +200,7 @@ def rebalances(truth: Truth, answer: Answer, name: tuple[str, str]) -> Between:
 
 def _compare_stale(truth: Truth, answer: Answer, verdict: Verdict) -> None:
     """Offsets below the log's start, with what was lost; nothing else is stale in a run that is so short."""
-    lost = {_key(row): row["lost_records"] for row in answer.content["stale"] if row["reason"] == "below_log_start"}
+    lost = {_key(row): row["lost"] for row in answer.content["stale"] if row["reason"] == "below_log_start"}
     for lag in answer.content["lag"]:
         key = _key(lag)
         if (key[0], key[2]) in truth.removed or lag["measured_time"] is None:
@@ -234,7 +234,7 @@ def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]
             if wrong == "stale" and found:
                 changed["stale"].remove(rng.choice(found))
             elif wrong == "expiring" and rows:
-                gone = {"reason": "expiring", "lost_records": None}
+                gone = {"reason": "expiring", "lost": None}
                 changed["stale"].append({**{name: rng.choice(rows)[name] for name in _PLACE}, **gone})
             else:
                 continue

@@ -160,7 +160,7 @@ def test_stale() -> None:
     found = stale(*known, table_of(GROUPS, those), facts, limits)
     assert found.column_names == STALE.names
     rows = listed(found)
-    assert {(row.group_id, row.topic, row.partition, row.reason, row.lost_records) for row in rows} == {
+    assert {(row.group_id, row.topic, row.partition, row.reason, row.lost) for row in rows} == {
         ("simple", None, None, "idle", None), ("simple", "t", 0, "idle", None), ("simple", "t", 0, "expiring", None),
         ("simple", "t", 0, "below_log_start", 40),
         ("quiet", "t", 1, "idle", None),  # of partition 0 everything is read

@@ -96,7 +96,7 @@ def test_each_cluster_by_its_own_settings(spark: SparkSession, clusters: dict[st
     assert len(rows) == len(found)
     for name in clusters:
         lost = found[name, "behind", "below_log_start"]
-        assert (lost["topic"], lost["partition"], lost["lost_records"]) == (topics[name], 0, 320 - 100)
+        assert (lost["topic"], lost["partition"], lost["lost"]) == (topics[name], 0, 320 - 100)
         assert found[name, "orphan", "topic_deleted"]["topic"] == "no-such-topic"
     # An hour from the commit, or from when the group became empty (GO-71).
     for group_id, ago in (("simple", 50), ("behind", 5), ("emptied", 40)):

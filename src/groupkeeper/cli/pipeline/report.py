@@ -198,7 +198,7 @@ def _rewinds(report: Report) -> _Section:
 def _stale(report: Report) -> _Section:
     rows = [
         [*_names(report, each), words.name(each.reason), words.number(each.offsets or None), words.days(each.idle_days),
-         words.number(each.lost_records)]
+         words.number(each.lost)]
         for each in report.stale[: report.top]
     ]  # fmt: skip
     heads = [*_name_heads(report), "REASON", "OFFSETS", "IDLE", "RECORDS-LOST"]

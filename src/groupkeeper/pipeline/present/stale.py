@@ -125,7 +125,7 @@ def _offsets(own: pa.Table, log_offsets: Rows, has_members: Array, expires: Arra
         "reason": reason,
         "idle_days": pa.array(idle_days[at], mask=~is_timed[at]),
         "expires_time": rel.times(expires[at] * 1000, expires[at] >= 0),
-        "lost_records": pa.array((start - next_offset)[at], mask=reason != "below_log_start"),
+        "lost": pa.array((start - next_offset)[at], mask=reason != "below_log_start"),
     })  # fmt: skip
 
 

@@ -225,7 +225,7 @@ def unused(stale: Sequence[Stale], ways: Ways = NO_WAYS) -> list[Finding]:
     for each in stale:
         verb = ("plan", "sweep", *options[each.reason]) if each.reason in options else ("groups", "describe")
         what = words.counted(each.offsets, "offset") if each.offsets else "the group as a whole"
-        value, unit = each.lost_records, "records lost"
+        value, unit = each.lost, "records lost"
         if each.reason != "below_log_start":
             value, unit = None if each.idle_days is None else round(each.idle_days * 86_400_000), "ms idle"
         note = f"{STALE_REASONS.get(each.reason, each.reason)}: {what}"

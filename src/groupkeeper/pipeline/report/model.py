@@ -146,7 +146,7 @@ class Stale(NamedTuple):
     """The longest idle time; None: unknown."""
     expires_time: datetime | None
     """The first time of expiry; None: unknown, or never while the group has members."""
-    lost_records: int | None
+    lost: int | None
     """In all; None: the reason is not below_log_start."""
 
 

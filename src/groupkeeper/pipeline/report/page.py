@@ -305,7 +305,7 @@ def _stale(report: Report) -> str:
         number_column("offsets", lambda each: each.offsets or None),
         PageColumn("idle", lambda each: words.days(each.idle_days), "n", by=lambda each: each.idle_days),
         time_column("first expires", lambda each: each.expires_time),
-        number_column("records lost", lambda each: each.lost_records),
+        number_column("records lost", lambda each: each.lost),
     ]
     return sortable(columns, report.stale, "unused groups and offsets", _MOST_EVENTS, name="stale")
 

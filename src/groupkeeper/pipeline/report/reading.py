@@ -111,7 +111,7 @@ class _Reader:
     def _findings(
         self, known: Sequence[impact.ReportedGroup], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
     ) -> tuple[Finding, ...]:
-        lost = {each[:2]: each.lost_records for each in stale if each.reason == "below_log_start"}
+        lost = {each[:2]: each.lost for each in stale if each.reason == "below_log_start"}
         storms = impact.fullest(rebalances)
         return (
             *impact.acting(known, lost, storms, self._ways),
@@ -232,11 +232,11 @@ class _Reader:
                 tuple(sorted({row["topic"] for row in rows if row["topic"] is not None})),
                 _most(row["idle_days"] for row in rows),
                 min((row["expires_time"] for row in rows if row["expires_time"] is not None), default=None),
-                sum(row["lost_records"] or 0 for row in rows) if key[2] == "below_log_start" else None,
+                sum(row["lost"] or 0 for row in rows) if key[2] == "below_log_start" else None,
             )
             for key, rows in by_reason.items()
         ]
-        return tuple(sorted(found, key=lambda each: (-(each.lost_records or 0), -(each.idle_days or 0), each[:3])))
+        return tuple(sorted(found, key=lambda each: (-(each.lost or 0), -(each.idle_days or 0), each[:3])))
 
 
 def _shown(stale: Sequence[Stale], losing: set[Key]) -> tuple[Stale, ...]:

@@ -379,7 +379,7 @@ STALE = Table(
             "when it will expire at the broker; null: not known, or never while the group has members",
         ),
         Column(
-            "lost_records",
+            "lost",
             pa.int64(),
             "for below_log_start: records that were deleted before the group read them; null otherwise",
         ),

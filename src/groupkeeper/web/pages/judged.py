@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.statuses import Judged, caught_up_ms, judge_status, urgency_facts
+from groupkeeper.live.statuses import Judged, group_catch_up_ms, judge_status, urgency_facts
 from groupkeeper.operations.lag import known_sum
 from groupkeeper.rules.urgency import Urgency, UrgencyFacts, order, urgency
 
@@ -38,7 +38,7 @@ class JudgedGroup(NamedTuple):
 
     @property
     def catch_up_ms(self) -> int | None:
-        return caught_up_ms(self.group)
+        return group_catch_up_ms(self.group)
 
     @property
     def urgency(self) -> Urgency:

@@ -26,7 +26,7 @@ def stage(root: Path, number: int) -> dict[str, str]:
     rows = fleet(10, minutes=30)
     for name, column, value in (
         ("status", "rule", f"set {number}"), ("lag", "lag", number), ("groups", "members", number),
-        ("rewinds", "records", number), ("stale", "lost_records", number),
+        ("rewinds", "records", number), ("stale", "lost", number),
     ):  # fmt: skip
         for row in rows[name]:
             row[column] = value
@@ -45,7 +45,7 @@ def sets_of(report: Report) -> set[int]:
         *(each.members for each in report.groups),
         *(each.lag or 0 for each in report.groups),
         *(each.records or 0 for each in report.rewinds),
-        *(each.lost_records or 0 for each in report.stale if each.reason == "below_log_start"),
+        *(each.lost or 0 for each in report.stale if each.reason == "below_log_start"),
     }
 
 

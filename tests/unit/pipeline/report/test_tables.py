@@ -37,7 +37,7 @@ def test_the_report_is_of_the_tables(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [(each.group_id, each.from_offset, each.to_offset) for each in report.rewinds] == [
         ("billing-0008", 142_000, 122_000), ("billing-0018", 132_000, 112_000)
     ]  # fmt: skip
-    assert {(each.group_id, each.reason, each.lost_records) for each in report.stale if each.cluster == "west"} == set()
+    assert {(each.group_id, each.reason, each.lost) for each in report.stale if each.cluster == "west"} == set()
 
 
 def test_lag_over_time_ends_at_what_was_measured(tmp_path: Path) -> None:
