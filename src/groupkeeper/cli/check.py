@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
-from groupkeeper.live.cluster_poll import WantedGroups, look
+from groupkeeper.live.cluster_poll import WantedGroups, take_snapshot
 from groupkeeper.live.limits import GroupLimits, LimitFinding, Value, judge, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.operations.lag import PartitionLag
@@ -26,7 +26,7 @@ BROKEN = 3
 """The exit status when a limit is broken."""
 
 _TOLD_STATUSES = values.ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "lagging,losing")
-"""Statuses that one look shows."""
+"""Statuses that one poll shows."""
 
 CHECKS = Shape(
     "check",
@@ -97,7 +97,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         type=_TOLD_STATUSES,
         default=[],
         metavar="STATUS[,STATUS]",
-        help=f"the statuses that break the limit: {_TOLD_STATUSES}; one look does not tell whether a group has stopped",
+        help=f"the statuses that break the limit: {_TOLD_STATUSES}; one poll does not tell whether a group has stopped",
     )
     command.add_argument("--quiet", action="store_true", help="say nothing while all groups are within their limits")
     command.add_argument("--show-ok", action="store_true", help="also show groups within their limits")
@@ -138,7 +138,7 @@ class _Check:
     async def pages(self, session: ClusterSession) -> AsyncIterator[Page]:
         options = session.options
         names = names_of(options, "groups")
-        snapshot = await self._look(session, names)
+        snapshot = await self._poll(session, names)
         missing = [group_id for group_id in names.exact if group_id not in snapshot.groups]
         problems = [*snapshot.problems]
         problems += (problem_of(GroupIdNotFound(f"Group {each} not found."), group=each) for each in missing)
@@ -160,7 +160,7 @@ class _Check:
             notes,
         )
 
-    async def _look(self, session: ClusterSession, names: Names) -> ClusterSnapshot:
+    async def _poll(self, session: ClusterSession, names: Names) -> ClusterSnapshot:
         """The groups now; if rebalances are limited, after following them for --within."""
         limits, options = self._limits, session.options
         reads = bool(limits.statuses) or limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
@@ -169,7 +169,7 @@ class _Check:
         )
         for_s = 0 if limits.max_rebalances is None else options.within / 1000
         within_s = session.timeout_ms / 1000
-        return await look(session.admin, wanted, session.progress.say, within_s=within_s, for_s=for_s)
+        return await take_snapshot(session.admin, wanted, session.progress.say, within_s=within_s, for_s=for_s)
 
 
 def _unknown(findings: Sequence[LimitFinding]) -> list[Problem]:

@@ -155,7 +155,7 @@ async def poll(
     return Polled(snapshot, changes)
 
 
-async def look(
+async def take_snapshot(
     admin: Admin, wanted: WantedGroups, say: Callable[[str], None], *, within_s: float, for_s: float = 0
 ) -> ClusterSnapshot:
     """The groups now, or after following them for `for_s`. Raises the failure if nothing is known of the cluster."""

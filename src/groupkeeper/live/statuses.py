@@ -115,20 +115,20 @@ def since_ms(group: GroupView, tp: TopicPartition, now_ms: int) -> int | None:
     return None
 
 
-def status_row(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> dict[str, str | None]:
-    """The status with its reason under the names of `--output json`. `is_first_look`: as in `missing_facts`."""
+def status_row(group: GroupView, now_ms: int, *, is_first_poll: bool = False) -> dict[str, str | None]:
+    """The status with its reason under the names of `--output json`. `is_first_poll`: as in `missing_facts`."""
     status = judge_status(group, now_ms).status
     worst = worst_partition(group, status, partition_statuses(group, now_ms))
     return {
         "group_status": status.value,
         "reason": reason_of(group, worst),
-        "not_judged": missing_facts(group, now_ms, is_first_look=is_first_look),
+        "not_judged": missing_facts(group, now_ms, is_first_poll=is_first_poll),
     }
 
 
-def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> str | None:
+def missing_facts(group: GroupView, now_ms: int, *, is_first_poll: bool = False) -> str | None:
     """Which statuses could not be judged, and why, for partitions where a record may wait; None: all could."""
-    missing = _missing(group, now_ms, is_first_look=is_first_look)
+    missing = _missing(group, now_ms, is_first_poll=is_first_poll)
     return "; ".join(f"{status.value}: {what}" for status, what in missing) or None
 
 
@@ -141,12 +141,12 @@ def may_be(group: GroupView, now_ms: int) -> str | None:
     return "; ".join(f"it may be {status.value}: {what}" for status, what in missing) or None
 
 
-def _missing(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> list[tuple[Status, str]]:
+def _missing(group: GroupView, now_ms: int, *, is_first_poll: bool = False) -> list[tuple[Status, str]]:
     still_ms = _still_ms(group, now_ms)
     missing: dict[Status, str] = {}
     for _, facts, _ in _of_partitions(group, still_ms, now_ms):
         if facts.lag and facts.is_waiting is not False:
-            missing |= rules.not_judged(facts._replace(still_ms=None) if is_first_look else facts)
+            missing |= rules.not_judged(facts._replace(still_ms=None) if is_first_poll else facts)
     return sorted(missing.items(), key=lambda each: rules.RANKS[each[0]])
 
 

@@ -70,7 +70,7 @@ async def delete_offsets(
     return DeletedOffsets({tp: deleted.failed.get(tp) for tp in wanted}, dict(described.failed))
 
 
-async def look_at_deletion(admin: Admin, group_ids: Sequence[str]) -> Batch[str, int | None]:
+async def find_deletion(admin: Admin, group_ids: Sequence[str]) -> Batch[str, int | None]:
     """How many committed offsets would be deleted with each consumer group; None: unknown. Changes nothing.
 
     Others fail: NotOfConsumers for groups of other types, NonEmptyGroup with the names of the members.

@@ -15,7 +15,7 @@ from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import Recorder, cluster_id_of
 from groupkeeper.operations.plans.reset import moved
-from groupkeeper.operations.plans.world import Committed, FoundGroups, Logs, look_at_groups, look_at_logs
+from groupkeeper.operations.plans.world import Committed, FoundGroups, Logs, find_groups, find_logs
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
 
@@ -103,7 +103,7 @@ async def examine(admin: Admin, plan: ResetPlan, groups: FoundGroups | None = No
     """Compares the entries of a plan with the cluster. `groups`: the group's state, if it is already known."""
     if groups is None:
         groups = await _look(admin, plan.group_id)
-    logs = await look_at_logs(admin, plan.offsets)
+    logs = await find_logs(admin, plan.offsets)
     for failure in logs.failed.values():
         if isinstance(failure, UnsupportedVersion):
             raise failure
@@ -149,7 +149,7 @@ def consumed_topics(groups: FoundGroups, group_id: str) -> set[str]:
 
 
 async def _look(admin: Admin, group_id: str) -> FoundGroups:
-    groups = await look_at_groups(admin, [group_id])
+    groups = await find_groups(admin, [group_id])
     if group_id in groups.failed:
         raise groups.failed[group_id]
     return groups

@@ -18,7 +18,7 @@ from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
 from groupkeeper.operations.plans.clones.search_order import Hints, find_offsets
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
-from groupkeeper.operations.plans.world import look_at_logs
+from groupkeeper.operations.plans.world import find_logs
 
 RECORDS, OTHERS = 8_000, 5_000
 PLACES = 15
@@ -98,7 +98,7 @@ class Logs:
 
 
 async def _ends(admin: Admin, tp: TopicPartition) -> Ends:
-    logs = await look_at_logs(admin, [tp])
+    logs = await find_logs(admin, [tp])
     return Ends(logs.log_starts[tp], logs.log_ends[tp])
 
 
@@ -306,7 +306,7 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
 
     async def all_found() -> dict[Position, Translated]:
         async with Admin(here) as source, Admin(there) as target:
-            logs = [await look_at_logs(admin, places) for admin in (source, target)]
+            logs = [await find_logs(admin, places) for admin in (source, target)]
             here_ends, there_ends = [
                 {tp: Ends(each.log_starts[tp], each.log_ends[tp]) for tp in places} for each in logs
             ]

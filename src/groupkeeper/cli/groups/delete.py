@@ -15,7 +15,7 @@ from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
 from groupkeeper.cli.plans.plan_options import TOPIC_HELP, note_absent, topics_of
-from groupkeeper.operations.delete import delete_any_groups, look_at_deletion
+from groupkeeper.operations.delete import delete_any_groups, find_deletion
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.deletions import make_deletion
@@ -89,7 +89,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     selection, overall = await selected(session)
     notes = list(overall.notes)
     session.progress.say("reading the groups")
-    found = await look_at_deletion(session.admin, selection.group_ids)
+    found = await find_deletion(session.admin, selection.group_ids)
     yield Page(problems=problems_of(options, found.failed, Attempt.DELETE))
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
     await check_confirmed(

@@ -25,7 +25,7 @@ from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups import statuses
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
 from groupkeeper.cli.groups.topology import topology_pages
-from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
+from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstMeasurement
 from groupkeeper.operations.groups import AnyGroup, AnyMember, describe_any
 from groupkeeper.operations.lag import (
     GroupsLag,
@@ -184,7 +184,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     selection, overall = await selected(session, with_share=True, with_streams=True)
     seen = _Described()
     total = len(selection.group_ids)
-    earlier = await _first_look(session, selection.group_ids) if options.trend is not None else None
+    earlier = await _first_measurement(session, selection.group_ids) if options.trend is not None else None
     session.progress.say(f"describing {counted(total, 'group')}")
     done = shown = 0
     filters = _filters(options)
@@ -289,23 +289,23 @@ async def _topic_problems(session: ClusterSession, wanted: Sequence[str], seen: 
     return problems
 
 
-async def _first_look(session: ClusterSession, group_ids: Sequence[str]) -> FirstLook:
+async def _first_measurement(session: ClusterSession, group_ids: Sequence[str]) -> FirstMeasurement:
     """The first of two measurements, taken --trend before the second one."""
     options = session.options
-    look = FirstLook()
+    first = FirstMeasurement()
     session.progress.say("measuring the first time")
     async for part in describe_lag(
         session.admin, group_ids, topics=names_of(options, "topic"), to_last_stable=options.lag_to == "lso"
     ):
         for rows in part.rows.values():
-            look.see(rows)
+            first.see(rows)
     session.progress.say(f"measuring again {options.trend / 1000:g} s later")
     await asyncio.sleep(options.trend / 1000)
-    return look
+    return first
 
 
 def _lag_rows(
-    rows: Sequence[PartitionLag], group_id: str, options: Namespace, earlier: FirstLook | None
+    rows: Sequence[PartitionLag], group_id: str, options: Namespace, earlier: FirstMeasurement | None
 ) -> Iterable[Row]:
     """The rows of a group that the options select, or their sums."""
     if options.status:

@@ -48,11 +48,11 @@ async def statuses_of(session: ClusterSession) -> Statuses:
     options = session.options
     if not options.with_status:
         return Statuses()
-    from groupkeeper.live.cluster_poll import WantedGroups, look
+    from groupkeeper.live.cluster_poll import WantedGroups, take_snapshot
 
     topics = names_of(options, "topic") if hasattr(options, "topic") else Names(())
     wanted = WantedGroups(Choice(names_of(options, "groups"), Names(())), Choice(topics, Names(())))
-    return judged(await look(session.admin, wanted, session.progress.say, within_s=session.timeout_ms / 1000))
+    return judged(await take_snapshot(session.admin, wanted, session.progress.say, within_s=session.timeout_ms / 1000))
 
 
 def judged(snapshot: ClusterSnapshot) -> Statuses:
@@ -60,4 +60,4 @@ def judged(snapshot: ClusterSnapshot) -> Statuses:
     from groupkeeper.live.statuses import status_row
 
     at_ms = snapshot.at_ms
-    return Statuses({key: status_row(group, at_ms, is_first_look=True) for key, group in snapshot.groups.items()})
+    return Statuses({key: status_row(group, at_ms, is_first_poll=True) for key, group in snapshot.groups.items()})

@@ -24,7 +24,7 @@ class _Seen(NamedTuple):
     at_s: float
 
 
-class FirstLook:
+class FirstMeasurement:
     """The first of two measurements of groups."""
 
     def __init__(self) -> None:

@@ -29,8 +29,8 @@ from groupkeeper.operations.plans.world import (
     Committed,
     FoundGroups,
     Logs,
-    look_at_ends,
-    look_at_groups,
+    find_ends,
+    find_groups,
     record_times,
 )
 from groupkeeper.operations.times import utc_text
@@ -108,7 +108,7 @@ async def make_reset(admin: Admin, request: Request) -> Made:
 
     A failure of one group or partition is a trouble in the result. Raises what makes all of them fail.
     """
-    groups = await look_at_groups(admin, request.group_ids)
+    groups = await find_groups(admin, request.group_ids)
     committed_topics = {tp.topic for committed in groups.committed.values() for tp in committed}
     names = dict.fromkeys(request.topics.names) | dict.fromkeys(tp.topic for tp in request.topics.partitions)
     names |= dict.fromkeys(sorted(committed_topics))
@@ -119,7 +119,7 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     left_out = {*groups.failed, *(() if request.creates else groups.absent)}
     by_group = {group_id: selection.of(group_id) for group_id in request.group_ids if group_id not in left_out}
     partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
-    logs = await look_at_ends(admin, partitions, described)
+    logs = await find_ends(admin, partitions, described)
     found: Mapping[TopicPartition, Since] = {}
     if isinstance(request.scenario, reset.ToTime):
         time_ms = request.scenario.timestamp_ms

@@ -10,7 +10,7 @@ from groupkeeper.operations.errors import NothingToDelete
 from groupkeeper.operations.plans.builder import Made, PlanTopics, with_times
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import Committed, look_at_ends, look_at_groups
+from groupkeeper.operations.plans.world import Committed, find_ends, find_groups
 from groupkeeper.operations.topics import describe_topics
 
 NO_PARTITIONS = PlannedTopic(None, 0)
@@ -24,7 +24,7 @@ async def make_deletion(
 
     A named partition without a committed offset is a trouble. Raises the failure if all groups fail.
     """
-    groups = await look_at_groups(admin, list(group_ids))
+    groups = await find_groups(admin, list(group_ids))
     troubles = groups.troubles
     plans: list[GroupPlan] = []
     for group_id, committed in groups.committed.items():
@@ -36,7 +36,7 @@ async def make_deletion(
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
     tps = dict.fromkeys(tp for plan in plans for tp in plan.changes)
     described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in tps))
-    logs = await look_at_ends(admin, tps, described)
+    logs = await find_ends(admin, tps, described)
     plans = [
         plan._replace(
             changes={

@@ -10,7 +10,7 @@ from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
 from groupkeeper.operations.groups import read_topics
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import FoundGroups, Logs, look_at_groups, look_at_logs
+from groupkeeper.operations.plans.world import FoundGroups, Logs, find_groups, find_logs
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 HOW_TO_CREATE = "--create makes it"
@@ -27,9 +27,9 @@ class PlanFit(NamedTuple):
 async def check(admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False) -> PlanFit:
     """Checks which changes can be applied now. `creates`, `takes_any`: as in `fit_of`. Raises WrongCluster."""
     await refuse_other_cluster(admin, plan)
-    groups = await look_at_groups(admin, [group.group_id for group in plan.groups])
+    groups = await find_groups(admin, [group.group_id for group in plan.groups])
     partitions = dict.fromkeys(tp for group in plan.groups for tp in group.changes)
-    logs = await look_at_logs(admin, partitions)
+    logs = await find_logs(admin, partitions)
     return fit_of(plan, groups, logs, creates=creates, takes_any=takes_any)
 
 

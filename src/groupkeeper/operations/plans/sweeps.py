@@ -63,13 +63,13 @@ async def make_sweep(
     A group without members is idle when it had no commit and no members for this time. Of a group with members only
     topics that no member reads are swept. Raises what makes all of them fail.
     """
-    groups = await world.look_at_groups(admin, list(group_ids))
+    groups = await world.find_groups(admin, list(group_ids))
     troubles = groups.troubles
     wanted = {key: chosen(topics, committed) for key, committed in groups.committed.items() if key not in groups.failed}
     tps = dict.fromkeys(tp for some in wanted.values() for tp in some)
     described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in tps))
     missing = {tp: why for tp in tps if (why := _why_missing(tp, described)) is not None}
-    logs = await world.look_at_ends(admin, [tp for tp in tps if tp not in missing], described)
+    logs = await world.find_ends(admin, [tp for tp in tps if tp not in missing], described)
     times, unknown = CommitTimes({}, {}, {}, 0), list[str]()
     retention_ms = criteria.retention_ms
     has_commits = any(wanted.values())

@@ -10,7 +10,7 @@ from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Rec
 from groupkeeper.operations.plans.guard import PlanFit, fit_of, refuse_other_cluster
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
-from groupkeeper.operations.plans.world import look_at_groups, look_at_logs
+from groupkeeper.operations.plans.world import find_groups, find_logs
 from groupkeeper.operations.times import utc_text
 
 
@@ -44,9 +44,9 @@ async def make_undo(
         raise OperationRefused(f"{recorded.head.id} aborted a transaction, and an abort cannot be taken back")
     refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost}
     group_ids = list(recorded.groups)
-    groups = await look_at_groups(admin, group_ids)
+    groups = await find_groups(admin, group_ids)
     partitions = dict.fromkeys(tp for pairs in recorded.groups.values() for tp in pairs)
-    logs = await look_at_logs(admin, partitions)
+    logs = await find_logs(admin, partitions)
     plans = []
     why = "as before " + recorded.head.id
     for group_id, pairs in recorded.groups.items():

@@ -129,7 +129,7 @@ def will_be_made(group_id: str) -> str:
     return f"there is no group {group_id}: it is created when the plan is applied with --create"
 
 
-async def look_at_groups(admin: Admin, group_ids: Collection[str]) -> FoundGroups:
+async def find_groups(admin: Admin, group_ids: Collection[str]) -> FoundGroups:
     """States, members and committed offsets of groups. A group that doesn't exist has no offsets and no failure, a
     share group the failure NotOfConsumers.
     """
@@ -167,15 +167,13 @@ async def describe(admin: Admin, group_ids: Collection[str]) -> Batch[str, Found
     return Batch(done, failed)
 
 
-async def look_at_logs(admin: Admin, partitions: Iterable[TopicPartition]) -> Logs:
+async def find_logs(admin: Admin, partitions: Iterable[TopicPartition]) -> Logs:
     """Log starts and ends of partitions, and descriptions of their topics."""
     wanted = list(dict.fromkeys(partitions))
-    return await look_at_ends(admin, wanted, await describe_topics(admin, [partition.topic for partition in wanted]))
+    return await find_ends(admin, wanted, await describe_topics(admin, [partition.topic for partition in wanted]))
 
 
-async def look_at_ends(
-    admin: Admin, partitions: Collection[TopicPartition], topics: Batch[str, TopicDescription]
-) -> Logs:
+async def find_ends(admin: Admin, partitions: Collection[TopicPartition], topics: Batch[str, TopicDescription]) -> Logs:
     """Log starts and ends of partitions whose topics are described already."""
     failed = dict(unreachable(partitions, topics))
     reachable = [partition for partition in partitions if partition not in failed]

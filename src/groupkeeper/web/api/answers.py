@@ -196,7 +196,7 @@ def _group_row(snapshot: ClusterSnapshot, row: JudgedGroup, firing: Firing) -> d
     is_new = group.is_old and row.judged.status not in (Status.STOPPED, Status.STALLED)
     return {
         **sum_row(group.lag),
-        **status_row(group, snapshot.at_ms, is_first_look=is_new),
+        **status_row(group, snapshot.at_ms, is_first_poll=is_new),
         "urgency": row.urgency.value,
         "cluster": snapshot.cluster,
         "group": group.group_id,

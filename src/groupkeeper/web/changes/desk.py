@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.delete import delete_compared, look_at_deletion
+from groupkeeper.operations.delete import delete_compared, find_deletion
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Request, make_reset, with_times
 from groupkeeper.operations.plans.changes import Recorded
@@ -323,7 +323,7 @@ async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> Pla
     if plan.kind is not Kind.DELETE_GROUPS:
         return await check(admin, plan, creates=plan.kind in (Kind.UNDO, Kind.CLONE))
     fit = await check(admin, plan)
-    found = await look_at_deletion(admin, group_ids)
+    found = await find_deletion(admin, group_ids)
     stale = tuple(each for each in fit.troubles if each.topic_partition is not None)
     return fit._replace(troubles=(*(PlanTrouble(key, None, why) for key, why in found.failed.items()), *stale))
 

@@ -13,13 +13,13 @@ from groupkeeper.operations.plans.clones.mirror_maker import RemoteNames, mirror
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
 from groupkeeper.operations.plans.clones.search_order import FoundOffsets, Hints, find_offsets
-from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, look_at_shares, look_at_states
+from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, find_shares, find_states
 from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
 from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.reset import INACTIVE
-from groupkeeper.operations.plans.world import FoundGroups, Logs, look_at_groups, look_at_logs, will_be_made
+from groupkeeper.operations.plans.world import FoundGroups, Logs, find_groups, find_logs, will_be_made
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -68,14 +68,14 @@ async def make_clone(
     source_admin = source.admin or admin
     cluster_id = await cluster_id_of(admin)
     is_here = await _is_here(source, cluster_id)
-    groups = await look_at_groups(source_admin, wanted.groups)
-    targets = await look_at_groups(admin, list(wanted.groups.values()))
+    groups = await find_groups(source_admin, wanted.groups)
+    targets = await find_groups(admin, list(wanted.groups.values()))
     maker = _CloneMaker(wanted, groups, targets)
     maker.refuse_groups(is_here=is_here)
     if wanted.kind is Kind.SHARE_CLONE:
-        maker.learn(await look_at_shares(source_admin, wanted.groups))
+        maker.learn(await find_shares(source_admin, wanted.groups))
     here_named = await _topic_names(source_admin)
-    states = await look_at_states(source_admin, admin, wanted.groups, here_named)
+    states = await find_states(source_admin, admin, wanted.groups, here_named)
     maker.look_at(states, may_refuse=not is_here and wanted.topics == ALL_COMMITTED)
     commits = maker.commits
     topics = {tp.topic for one in commits.values() for tp in one}
@@ -87,14 +87,14 @@ async def make_clone(
     else:
         maker.name(topics, source.topic_prefix or "", mirrored, frozenset())
     named = {tp: maker.named(tp) for one in commits.values() for tp in one if tp.topic not in maker.unclear}
-    logs = await look_at_logs(admin, named.values())
+    logs = await find_logs(admin, named.values())
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.notes += _notes(groups, commits, source, has_translation=not is_here)
     maker.notes += [HIDDEN] if commits and await hides_topics(source_admin) else []
     maker.ends, found_offsets = logs.log_ends, None
     if not is_here or source.topic_prefix:
         there = {to: Ends(logs.log_starts[to], logs.log_ends[to]) for to in usable.values()}
-        logs_there = await look_at_logs(source_admin, usable)  # ends of the target's were first
+        logs_there = await find_logs(source_admin, usable)  # ends of the target's were first
         maker.failed = {**_of_other_counts(usable, logs_there, logs, wanted.topics), **logs_there.failed}
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
         here = {tp: Ends(logs_there.log_starts[tp], logs_there.log_ends[tp]) for tp in usable}

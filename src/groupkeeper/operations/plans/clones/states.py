@@ -29,7 +29,7 @@ class Shares(NamedTuple):
         return None if lag is None else max(0, end - start - lag)
 
 
-async def look_at_shares(source: Admin, group_ids: Iterable[str]) -> Shares:
+async def find_shares(source: Admin, group_ids: Iterable[str]) -> Shares:
     """Reads lags of share groups. Groups that cannot be asked are left out: their start offsets are unknown, too."""
     listed = await source.list_share_group_offsets(dict.fromkeys(group_ids))
     lags: dict[str, dict[TopicPartition, int | None]] = {}
@@ -62,9 +62,7 @@ class States(NamedTuple):
     missing: Mapping[str, dict[str, StateElsewhere]]
 
 
-async def look_at_states(
-    source: Admin, target: Admin, groups: Mapping[str, str], source_topics: Iterable[str]
-) -> States:
+async def find_states(source: Admin, target: Admin, groups: Mapping[str, str], source_topics: Iterable[str]) -> States:
     """Finds the internal topics of both clusters. `groups`: the target's group by the source's."""
     some = [topic for topic in source_topics if topic.endswith(_KINDS)]
     known: Collection[str] = groups
