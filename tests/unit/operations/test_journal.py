@@ -255,6 +255,7 @@ def test_how_outcomes_are_judged() -> None:
     done, refused = Batch[TopicPartition, None]({PLACE: None}), Batch[TopicPartition, None]({}, {PLACE: failure})
     assert judged(Batch({"g": done})) == (ApplyResult.APPLIED, [])
     assert judged(Batch({"g": done, "h": refused}))[0] is ApplyResult.PARTLY
+    assert judged(Batch({"deleted": Batch()}, {"h": failure}))[0] is ApplyResult.PARTLY
     result, lost = judged(Batch({"g": refused}, {"h": failure}))
     assert result is ApplyResult.REFUSED
     found = [(one.group_id, one.topic, one.error) for one in lost]

@@ -221,11 +221,11 @@ async def known_cluster_id(admin: Admin) -> str | None:
 
 
 def judged(outcome: Batch[str, Outcome]) -> tuple[ApplyResult, list[Lost]]:
-    """An outcome's result for the journal, and its failures."""
+    """An outcome's result for the journal, and its failures. A group that is done without partitions was deleted."""
     lost = [_lost(group_id, None, failure) for group_id, failure in outcome.failed.items()]
     done = 0
     for group_id, batch in outcome.done.items():
-        done += len(batch.done)
+        done += len(batch.done) or not batch.failed
         lost += (_lost(group_id, tp, failure) for tp, failure in batch.failed.items())
     if not lost:
         return ApplyResult.APPLIED, []
