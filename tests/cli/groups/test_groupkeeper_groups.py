@@ -160,8 +160,8 @@ def test_a_reset_tells_what_it_means_as_a_plan_does(run: Run, servers: str) -> N
     assert f"to the first record from {utc_text(FIRST_MS + 7000)} on" in notes
     assert "5 records replayed, 3 skipped, counted in offsets" in notes
     assert (
-        "1 partition without a committed offset now: a consumer reads 0 records there with auto.offset.reset=earliest, "
-        "none with latest"
+        "1 partition without a committed offset before the change: a consumer reads 0 records there with "
+        "auto.offset.reset=earliest, none with latest"
     ) in notes
 
 

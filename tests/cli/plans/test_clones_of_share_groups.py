@@ -81,7 +81,7 @@ def test_what_is_done_above_a_start_offset_is_counted(
         notes += "".join(capsys.readouterr())
         assert main([*command, "--bootstrap-server", there]) == 0
     notes += "".join(capsys.readouterr())
-    assert "1 partition without a start offset now: a share group reads" in notes
+    assert "1 partition without a start offset before the change: a share group reads" in notes
     assert "1 partition without a start offset after the change: a share group reads" in notes
     assert "committed offset" not in notes
 

@@ -32,7 +32,7 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
             and change.log_start_offset is not None
         ]
         if open_ends:
-            when = "now" if is_before else "after the change"
+            when = "before the change" if is_before else "after the change"
             partitions, records = counted(len(open_ends), "partition"), counted(sum(open_ends), "record")
             what = "start offset" if is_share else "committed offset"
             who = "a share group" if is_share else "a consumer"
