@@ -5,7 +5,8 @@ addresses, so that any broker will do; each function returns when its work is do
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import cycle
 from typing import TypeVar
 
@@ -97,6 +98,23 @@ def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMeta
 
 def committed_offsets(servers: str, group_id: str) -> dict[TopicPartition, int]:
     return {tp: one.offset for tp, one in committed(servers, group_id).items()}
+
+
+@contextmanager
+def transactions(servers: str, group_id: str) -> Iterator[Callable[[Mapping[tuple[str, int], int]], Producer]]:
+    """Begins transactions in which the group commits offsets; the producer has the group's id, too."""
+    reader = Consumer({"bootstrap.servers": servers, "group.id": group_id})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": group_id})
+    producer.init_transactions(PATIENCE_S)
+
+    def begin(offsets: Mapping[tuple[str, int], int]) -> Producer:
+        producer.begin_transaction()
+        places = [Place(*place, offset) for place, offset in offsets.items()]
+        producer.send_offsets_to_transaction(places, reader.consumer_group_metadata(), PATIENCE_S)
+        return producer
+
+    yield begin
+    reader.close()
 
 
 def member(

@@ -9,7 +9,7 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -127,6 +127,16 @@ class Scene:
         async with self.root.admin() as admin:
             names = ["cleanup.policy", "min.insync.replicas", "message.timestamp.type"]
             return (await admin.topic_settings([self.journal], names)).result(self.journal)
+
+
+def check_two_users(root: Login, logins: dict[str, Login], *where: Any) -> None:
+    """With the ACLs that are documented one user undoes what another has done; without one of them nothing is done."""
+    scene = Scene(root)
+    asyncio.run(scene.set_up())
+    asyncio.run(scene.allow("anna", JOURNAL_ACLS))
+    asyncio.run(scene.allow("bob", ["READ", "WRITE", "DESCRIBE_CONFIGS"]))
+    check_two_machines(scene, logins.pop("anna"), logins.pop("bob"), 1, *where)
+    check_missing_acls(Scene(root), logins)
 
 
 def check_two_machines(

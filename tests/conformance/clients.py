@@ -298,6 +298,15 @@ def python_settings(servers: str, options: ConsumerOptions) -> dict[str, Any]:
 LEAST_POLL_S = 0.5
 
 
+def received(batches: Mapping[Any, Sequence[Any]]) -> list[Received]:
+    """Of kafka-python or aiokafka, which have records by partition."""
+    return [
+        Received(m.topic, m.partition, m.offset, m.key, m.value, tuple(m.headers), m.timestamp)
+        for batch in batches.values()
+        for m in batch
+    ]
+
+
 class KafkaPythonConsumer:
     ASSIGNORS: ClassVar[Mapping[str, type]] = {
         "range": RangePartitionAssignor,
@@ -324,11 +333,7 @@ class KafkaPythonConsumer:
         # A step of joining that takes longer than the poll begins once more in the next one: on a busy machine a short
         # one would never get anywhere.
         batches = self._c.poll(timeout_ms=int(max(timeout, LEAST_POLL_S) * 1000), max_records=500)
-        return [
-            Received(m.topic, m.partition, m.offset, m.key, m.value, tuple(m.headers), m.timestamp)
-            for batch in batches.values()
-            for m in batch
-        ]
+        return received(batches)
 
     def assignment(self) -> set[TopicPartition]:
         return {TopicPartition(p.topic, p.partition) for p in self._c.assignment()}
@@ -452,11 +457,7 @@ class AioKafkaConsumer:
 
     def poll(self, timeout: float = 0.1) -> list[Received]:
         batches = self._loop.run(self._c.getmany(timeout_ms=int(timeout * 1000), max_records=500))
-        return [
-            Received(m.topic, m.partition, m.offset, m.key, m.value, tuple(m.headers), m.timestamp)
-            for batch in batches.values()
-            for m in batch
-        ]
+        return received(batches)
 
     def assignment(self) -> set[TopicPartition]:
         return {TopicPartition(p.topic, p.partition) for p in self._c.assignment()}

@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -84,6 +85,12 @@ class Logs:
         assert not places.failed
         return {at.offset: one for at, one in places.found.items()}
 
+    def judged(self, **search: Any) -> dict[int, Translated]:
+        """Some places as they are found, none of them wrong."""
+        found = self.found(self.places(), **search)
+        self.judge(found)
+        return found
+
     def judge(self, found: dict[int, Translated]) -> dict[int, Judged]:
         """Nothing is skipped, and not more read again than is said, by what consumers of both get."""
         here, there = log_of(self.here, self.topic), log_of(self.there, self.topic)
@@ -112,8 +119,7 @@ def test_copies_behind_others(clusters: tuple[str, str], config: dict[str, str])
     logs.fill(records, **{"compression.type": "lz4"})
     logs.others(OTHERS)
     logs.copy(records)
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     assert is_all_exact(found), found
 
 
@@ -128,8 +134,7 @@ def test_back_to_what_they_are_copies_of(
     logs.fill_with_copies(records[lost:])
     logs.others(others)
     logs.copy(records, keeps_times=True)
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     assert is_all_exact(found), found
 
 
@@ -143,8 +148,7 @@ def test_a_log_with_its_end_once_more(clusters: tuple[str, str], keeps_times: bo
     logs.others(first)
     logs.copy(records + records[-800:], keeps_times=keeps_times)
     logs.others(more)
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     for at, one in found.items():
         wanted = (first + at, max(0, at - RECORDS + 800)) if at < RECORDS or more else (first + RECORDS + 800, 0)
         if not first:
@@ -177,8 +181,7 @@ def test_others_between_copies_and_further_copies(clusters: tuple[str, str]) -> 
     logs.copy(records[: RECORDS // 2], keeps_times=True)
     logs.others(300)
     logs.copy(records[RECORDS // 2 :] + records[-800:], keeps_times=True)
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     for at, one in found.items():
         if at < RECORDS:
             assert one.replays == max(0, at - RECORDS + 800), (at, one)
@@ -338,8 +341,7 @@ def test_transactions_on_both_sides(clusters: tuple[str, str], config: dict[str,
         source.write(records[start : start + 500])
     logs.others(OTHERS)
     logs.copy_in_transactions(records)
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     assert sum(one.certainty in EXACT for one in found.values()) >= len(found) - 2, found
 
 
@@ -349,8 +351,7 @@ def test_copies_that_are_far_behind(clusters: tuple[str, str], config: dict[str,
     logs.fill(records)
     logs.others(OTHERS)
     logs.copy(records[: RECORDS // 3])
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     for at, one in found.items():
         if at <= RECORDS // 3:
             assert one.certainty in EXACT, (at, one)
@@ -378,8 +379,7 @@ def test_a_copier_that_began_to_keep_times(clusters: tuple[str, str]) -> None:
     logs.others(OTHERS)
     logs.copy(records[: RECORDS // 2])
     logs.copy(records[RECORDS // 2 :], keeps_times=True)
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     assert sum(one.certainty in EXACT for one in found.values()) >= len(found) - 2, found
 
 
@@ -407,8 +407,7 @@ def test_others_between_copies(clusters: tuple[str, str]) -> None:
         logs.copy(records[start : start + count])
         logs.others(logs.rng.choice((4, 70, 300)), first=1_000_000 + start)
         start += count
-    found = logs.found(logs.places())
-    logs.judge(found)
+    found = logs.judged()
     assert sum(one.certainty in EXACT for one in found.values()) > len(found) // 2, found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.acts import ask
-from tests.team_journal import JOURNAL_ACLS, Login, Scene, as_user, check_missing_acls, check_two_machines
+from tests.team_journal import JOURNAL_ACLS, Login, Scene, as_user, check_two_machines, check_two_users
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.cli.framework.journals import journal_in
@@ -64,13 +64,7 @@ def test_two_users_with_the_acls_that_are_documented(
     settings = {"super.users": "User:root", "authorizer.class.name": authorizer}
     with BackgroundBroker(users=users, properties=settings) as broker:
         logins = {name: as_user(broker.bootstrap_servers, name) for name in users}
-        root = logins.pop("root")
-        scene = Scene(root)
-        asyncio.run(scene.set_up())
-        asyncio.run(scene.allow("anna", JOURNAL_ACLS))
-        asyncio.run(scene.allow("bob", ["READ", "WRITE", "DESCRIBE_CONFIGS"]))
-        check_two_machines(scene, logins.pop("anna"), logins.pop("bob"), 1, tmp_path, monkeypatch, capsys)
-        check_missing_acls(Scene(root), logins)
+        check_two_users(logins.pop("root"), logins, tmp_path, monkeypatch, capsys)
 
 
 def test_what_is_written_is_read(servers: str, journal: TopicJournal) -> None:

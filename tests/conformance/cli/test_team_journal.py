@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.brokers import PROPERTIES, RunningBroker
-from tests.team_journal import JOURNAL_ACLS, MODULE, Login, Scene, as_user, check_missing_acls, check_two_machines
+from tests.team_journal import JOURNAL_ACLS, MODULE, Login, Scene, as_user, check_two_machines, check_two_users
 from tools.apache_kafka import ApacheKafka
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
@@ -34,11 +34,5 @@ def test_two_users_with_the_acls_that_are_documented(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with ApacheKafka({**PROPERTIES, **SETTINGS}, listeners={"SASL": "SASL_PLAINTEXT"}) as kafka:
-        root = Login(kafka.bootstrap_servers)
         logins = {name: as_user(kafka.address("SASL"), name) for name in USERS}
-        scene = Scene(root)
-        asyncio.run(scene.set_up())
-        asyncio.run(scene.allow("anna", JOURNAL_ACLS))
-        asyncio.run(scene.allow("bob", ["READ", "WRITE", "DESCRIBE_CONFIGS"]))
-        check_two_machines(scene, logins.pop("anna"), logins.pop("bob"), 1, tmp_path, monkeypatch, capsys)
-        check_missing_acls(Scene(root), logins)
+        check_two_users(Login(kafka.bootstrap_servers), logins, tmp_path, monkeypatch, capsys)

@@ -22,6 +22,7 @@ from tests.rig.facts import DONE, now
 from tests.rig.judges import sums
 from tests.rig.judges import times as judge_times
 from tests.rig.judges.members import CALM_NS, DEATH_NS
+from tests.rig.judges.offsets import judge_missing
 from tests.rig.truth import FOREVER, Truth
 
 from groupkeeper.client.admin.types import Position
@@ -172,7 +173,8 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
             where = f"{row.topic}-{row.partition}"
             verdict.differences.append(Difference(NAME, answer.cluster, f"{where} {text}", row.topic, row.group))
         verdict.comparisons += 4
-    _missing(truth, answer, {(row.group, row.topic, row.partition) for row in rows}, verdict)
+    seen = {(row.group, row.topic, row.partition) for row in rows}
+    judge_missing(truth, answer, seen, verdict, NAME, "series")
     _sums(truth, answer, verdict)
     _topics(truth, answer, rows, verdict)
     _groups(truth, answer, verdict)
@@ -257,16 +259,6 @@ def _is_timed(truth: Truth, answer: Answer, row: Row, verdict: Verdict) -> bool:
         verdict.leave(f"{NAME}: offsets of some records were never told")
         return False
     return True
-
-
-def _missing(truth: Truth, answer: Answer, seen: set[tuple[str, str, int]], verdict: Verdict) -> None:
-    for key, commits in truth.commits.items():
-        if key[0] != answer.cluster or key[1:] in seen or truth.is_changing(key[0], key[2], answer.asked):
-            continue
-        verdict.comparisons += 1
-        if None not in truth.committed(key, answer.asked, answer.answered):
-            text = f"no series of {key[2]}-{key[3]}, of which {commits[0].offset} was committed"
-            verdict.differences.append(Difference(NAME, answer.cluster, text, key[2], key[1]))
 
 
 def _sums(truth: Truth, answer: Answer, verdict: Verdict) -> None:

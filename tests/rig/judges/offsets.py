@@ -33,14 +33,21 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
         verdict.comparisons += 6
     for problem in answer.content["problems"]:
         verdict.differences.append(Difference(NAME, answer.cluster, f"problem {problem}", group=problem.get("group")))
+    judge_missing(truth, answer, seen, verdict, NAME, "row")
+    return verdict
+
+
+def judge_missing(
+    truth: Truth, answer: Answer, seen: set[tuple[str, str, int]], verdict: Verdict, name: str, what: str
+) -> None:
+    """What is committed, and the answer says nothing of."""
     for key, commits in truth.commits.items():
         if key[0] != answer.cluster or key[1:] in seen or truth.is_changing(key[0], key[2], answer.asked):
             continue
         verdict.comparisons += 1
         if None not in truth.committed(key, answer.asked, answer.answered):
-            text = f"no row of {key[2]}-{key[3]}, of which {commits[0].offset} was committed"
-            verdict.differences.append(Difference(NAME, answer.cluster, text, key[2], key[1]))
-    return verdict
+            text = f"no {what} of {key[2]}-{key[3]}, of which {commits[0].offset} was committed"
+            verdict.differences.append(Difference(name, answer.cluster, text, key[2], key[1]))
 
 
 def _row(truth: Truth, answer: Answer, row: dict[str, Any]) -> Iterable[str]:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic
+from tests.acts import commit, new_topic, transactions
 from tests.spark.jobs.test_snapshot import places
 from tests.spark.kafka.test_source import PATIENCE_S
 
@@ -21,14 +20,8 @@ from groupkeeper.testing.background import BackgroundBroker
 
 def abort_commit(servers: str, group_id: str, topic: str) -> None:
     """An offset that is committed in a transaction which is aborted."""
-    reader = Consumer({"bootstrap.servers": servers, "group.id": group_id})
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": group_id})
-    producer.init_transactions(PATIENCE_S)
-    producer.begin_transaction()
-    offsets = [TopicPartition(topic, 0, 7)]
-    producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), PATIENCE_S)
-    producer.abort_transaction(PATIENCE_S)
-    reader.close()
+    with transactions(servers, group_id) as begin:
+        begin({(topic, 0): 7}).abort_transaction(PATIENCE_S)
 
 
 class Script(Watch):

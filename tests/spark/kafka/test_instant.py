@@ -7,9 +7,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
-from tests.acts import commit, new_topic, produce
+from tests.acts import commit, new_topic, produce, transactions
 from tests.spark.kafka.test_source import PATIENCE_S
 
 from groupkeeper.pipeline.jobs.refresh import make_tables
@@ -88,15 +87,10 @@ def hanging(tmp_path: Path) -> Any:
         topic = new_topic(servers)
         produce(servers, topic, "v" * 100)
         commit(servers, "reads on", {(topic, 0): 20})
-        reader = Consumer({"bootstrap.servers": servers, "group.id": "copies"})
-        producer = Producer({"bootstrap.servers": servers, "transactional.id": "copies"})
-        producer.init_transactions(PATIENCE_S)
-        producer.begin_transaction()
-        offsets = [TopicPartition(topic, 0, 7)]
-        producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), PATIENCE_S)
-        yield servers, topic
-        producer.abort_transaction(PATIENCE_S)
-        reader.close()
+        with transactions(servers, "copies") as begin:
+            producer = begin({(topic, 0): 7})
+            yield servers, topic
+            producer.abort_transaction(PATIENCE_S)
 
 
 @pytest.mark.long

@@ -4,9 +4,8 @@ import time
 import uuid
 from contextlib import closing
 
-from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
-from tests.acts import ask, commit, new_topic
+from tests.acts import ask, commit, new_topic, transactions
 from tests.differential.wire import Pool
 from tests.spark.kafka.test_source import PATIENCE_S, consume, decoded, produce
 from tests.spark.transforms.causes import with_causes
@@ -33,16 +32,10 @@ SETTINGS = {
 
 
 def in_transactions(servers: str, topic: str, outcomes: list[bool]) -> None:
-    group_id = f"t-{uuid.uuid4().hex[:6]}"
-    reader = Consumer({"bootstrap.servers": servers, "group.id": group_id})
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": group_id})
-    producer.init_transactions(PATIENCE_S)
-    for number, is_commit in enumerate(outcomes):
-        producer.begin_transaction()
-        offsets = [TopicPartition(topic, partition, number) for partition in (0, 1)]
-        producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), PATIENCE_S)
-        (producer.commit_transaction if is_commit else producer.abort_transaction)(PATIENCE_S)
-    reader.close()
+    with transactions(servers, f"t-{uuid.uuid4().hex[:6]}") as begin:
+        for number, is_commit in enumerate(outcomes):
+            producer = begin({(topic, partition): number for partition in (0, 1)})
+            (producer.commit_transaction if is_commit else producer.abort_transaction)(PATIENCE_S)
 
 
 def test_rates_are_what_the_meters_counted(spark: SparkSession) -> None:  # K496-60, K496-61, K496-62

@@ -134,6 +134,13 @@ def check(passed_on: Passed, expected: Message, answer: Message) -> None:
     check_answer(passed_on, answer)
 
 
+async def pass_on(passed_on: Passed, peer: Peer, sent: RootMessage, version: int) -> None:
+    """A request with all fields that the version carries arrives as it was sent."""
+    fill(sent, version)
+    answer = await peer.ask(sent, version)
+    check(passed_on, arriving(sent, version, peer.broker), answer)
+
+
 def check_answer(passed_on: Passed, answer: Message) -> None:
     told = [one for each in passed_on.answers for one in structs(each)]
     found = [*structs(answer)]
@@ -159,9 +166,7 @@ async def test_a_commit(passed_on: Passed, version: int, partitions: list[int]) 
             for place in places(broker, is_by_id=version >= 10)
         ]
         sent = m.OffsetCommitRequest("g", topics=topics)
-        fill(sent, version)
-        answer = await peer.ask(sent, version)
-        check(passed_on, arriving(sent, version, broker), answer)
+        await pass_on(passed_on, peer, sent, version)
 
 
 @WHOLE_OR_NOT
@@ -175,9 +180,7 @@ async def test_a_commit_in_a_transaction(passed_on: Passed, version: int, partit
             for place in places(broker, is_by_id=version >= 6)
         ]
         sent = m.TxnOffsetCommitRequest("x", "g", producer.producer_id, producer.producer_epoch, topics=topics)
-        fill(sent, version)
-        answer = await peer.ask(sent, version)
-        check(passed_on, arriving(sent, version, broker), answer)
+        await pass_on(passed_on, peer, sent, version)
 
 
 @pytest.mark.parametrize("version", [9, newest(m.OffsetFetchRequest)])
@@ -186,9 +189,7 @@ async def test_a_fetch(passed_on: Passed, version: int) -> None:
         peer = _peer(broker)
         topics = [m.OffsetFetchRequestTopics(*place, [0]) for place in places(broker, is_by_id=version >= 10)]
         sent = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
-        fill(sent, version)
-        answer = await peer.ask(sent, version)
-        check(passed_on, arriving(sent, version, broker), answer)
+        await pass_on(passed_on, peer, sent, version)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ import pytest
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
 from groupkeeper.operations.plans.by_time import NOTHING_THERE
-from groupkeeper.operations.plans.clones.translator import Ends, LogPart, Lookups, TranslationFacts, translate
+from groupkeeper.operations.plans.clones.translator import (
+    Ends,
+    LogPart,
+    Lookups,
+    Translated,
+    TranslationFacts,
+    translate,
+)
 from groupkeeper.operations.plans.log_walk import Kept
 
 MARKER = -1
@@ -143,12 +150,18 @@ def test_no_more_is_skipped_or_read_again_than_is_said(story: str, goes_back: bo
         elif story == "source is cut":
             source = Log(some, everything[some:])
         committed = rng.randrange(source.ends.log_end + 1)
-        facts = facts_of(source, target, committed)
-        found = translate(facts)
-        skipped, replayed = truth(source, target, committed, found.offset)
-        assert found.skips is not None
-        assert found.replays is not None
-        assert (skipped <= found.skips, replayed <= found.replays) == (True, True), (facts, found, skipped, replayed)
+        judged(source, target, committed)
+
+
+def judged(source: Log, target: Log, committed: int) -> tuple[TranslationFacts, Translated]:
+    """What a place becomes, which is no worse than is said of it."""
+    facts = facts_of(source, target, committed)
+    found = translate(facts)
+    skipped, replayed = truth(source, target, committed, found.offset)
+    assert found.skips is not None
+    assert found.replays is not None
+    assert (skipped <= found.skips, replayed <= found.replays) == (True, True), (facts, found, skipped, replayed)
+    return facts, found
 
 
 def source_with_transactions(
@@ -194,12 +207,7 @@ def test_transactions_on_either_side(story: str, marked_ms: int) -> None:
         is_seen = rng.random() < 0.7
         source, target = source._replace(is_seen=is_seen), target._replace(is_seen=rng.random() < 0.7)
         committed = rng.randrange(source.ends.log_end + 1)
-        facts = facts_of(source, target, committed)
-        found = translate(facts)
-        skipped, replayed = truth(source, target, committed, found.offset)
-        assert found.skips is not None
-        assert found.replays is not None
-        assert (skipped <= found.skips, replayed <= found.replays) == (True, True), (facts, found, skipped, replayed)
+        facts, found = judged(source, target, committed)
         is_cut = facts.there.at.offset == target.log_start > 0  # it may have had more records of that time
         if story in ("plain", "transactions") and has_own_times and is_seen and target.is_seen and not is_cut:
             assert (found.skips, found.replays) == (0, 0), (facts, found)

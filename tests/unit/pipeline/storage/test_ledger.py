@@ -108,6 +108,14 @@ def test_killed_at_any_step(tmp_path: Path, number: int, is_behind: bool) -> Non
     assert Ledger(LocalFiles(tmp_path), str(tmp_path)).next_offsets == {"c": {0: 8}}
 
 
+def three_runs(root: Path) -> list[str]:
+    """Two records each, of a log that has two more."""
+    log = list("abcdefgh")
+    for end in (2, 4, 6):
+        run(LocalFiles(root), root, f"run{end}", log[:end])
+    return log
+
+
 TORN = {
     "emptied": b"",
     "cut off": b'{"id": "x", "fil',
@@ -119,9 +127,7 @@ TORN = {
 
 @pytest.mark.parametrize("torn", TORN.values(), ids=TORN)
 def test_after_an_entry_that_cannot_be_read_the_one_before_counts(tmp_path: Path, torn: bytes) -> None:
-    log = list("abcdefgh")
-    for end in (2, 4, 6):
-        run(LocalFiles(tmp_path), tmp_path, f"run{end}", log[:end])
+    log = three_runs(tmp_path)
     entries = tmp_path / ENTRIES
     (entries / "0000000003.json").write_bytes(torn)
     assert Stored(str(tmp_path)).number == 2
@@ -135,9 +141,7 @@ def test_after_an_entry_that_cannot_be_read_the_one_before_counts(tmp_path: Path
 
 
 def test_an_unreadable_entry_of_a_merge_loses_no_row(tmp_path: Path) -> None:
-    log = list("abcdefgh")
-    for end in (2, 4, 6):
-        run(LocalFiles(tmp_path), tmp_path, f"run{end}", log[:end])
+    log = three_runs(tmp_path)
     merge(LocalFiles(tmp_path), tmp_path, "one")
     (tmp_path / ENTRIES / "0000000004.json").write_bytes(b"")
     run(LocalFiles(tmp_path), tmp_path, "last", log)
@@ -168,9 +172,7 @@ def merge(files: LocalFiles, root: Path, *names: str) -> None:
 @pytest.mark.parametrize("is_behind", [False, True])
 @pytest.mark.parametrize("number", range(1, 7))
 def test_killed_at_any_step_of_a_merge(tmp_path: Path, number: int, is_behind: bool) -> None:
-    log = list("abcdefgh")
-    for end in (2, 4, 6):
-        run(LocalFiles(tmp_path), tmp_path, f"run{end}", log[:end])
+    log = three_runs(tmp_path)
     dying = DyingFiles(tmp_path, number, is_behind=is_behind)
     with pytest.raises(Killed):
         merge(dying, tmp_path, "one", "two")
