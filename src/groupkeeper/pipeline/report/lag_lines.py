@@ -8,7 +8,7 @@ that any group had committed.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -206,16 +206,24 @@ class Log(NamedTuple):
         return max(least, low + int((high - low) * (time - begun) / (ended - begun)))
 
 
-def log_of(ends: Sequence[tuple[float, int]], furthest: Sequence[tuple[float, int]]) -> Log:
-    """A log from its known `ends`, in any order; later ones count if they contradict: clients may set any time."""
+def log_of(
+    measured: Sequence[tuple[float, int]], written: Sequence[tuple[float, int]], furthest: Sequence[tuple[float, int]]
+) -> Log:
+    """A log from its ends, in any order, as they were `measured`, and as they were when records were `written`. Later
+    ones count if they contradict: clients may set any time. A commit past the end that was measured next is no sign of
+    the log.
+    """
     known: list[tuple[float, int]] = []
-    for time, end in sorted(ends, reverse=True):
+    for time, end in sorted([*measured, *written], reverse=True):
         if not known or (time < known[-1][0] and end <= known[-1][1]):
             known.append((time, end))
     highest, raised = 0, []
+    looks = sorted(measured)
     for time, offset in furthest:
-        highest = max(highest, offset)
-        raised.append((time, highest))
+        following = bisect_left(looks, (time, 0))
+        if following == len(looks) or offset <= looks[following][1]:
+            highest = max(highest, offset)
+            raised.append((time, highest))
     return Log(tuple(reversed(known)), Steps(raised))
 
 
@@ -287,11 +295,13 @@ class _Computed:
             if row["log_end_offset"] is None or row["measured_time"] is None:
                 continue
             now = row["measured_time"].timestamp()
-            own = [(now, row["log_end_offset"]), *ends[key]]
-            for each in row["records"] or ():
-                if each["is_there"] and each["time"] is not None and each["time"].timestamp() < now:
-                    own.append((each["time"].timestamp(), each["offset"] + 1))
-            found[key] = log_of(own, sorted(self._commits.furthest.get(key, {}).items()))
+            written = [
+                (each["time"].timestamp(), each["offset"] + 1)
+                for each in row["records"] or ()
+                if each["is_there"] and each["time"] is not None and each["time"].timestamp() < now
+            ]
+            furthest = sorted(self._commits.furthest.get(key, {}).items())
+            found[key] = log_of([(now, row["log_end_offset"]), *ends[key]], written, furthest)
         return found
 
 

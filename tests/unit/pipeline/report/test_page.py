@@ -243,7 +243,7 @@ def test_lag_of_the_past() -> None:
     """A group that reads 10 a second, 100 behind, and stops at 20; the first unread record is from 30, the end is 500
     at 50. Another group was further at 10.
     """
-    log = log_of([(50, 500), (30, 201)], [(0, 0), (10, 150), (12, 100), (20, 200)])
+    log = log_of([(50, 500)], [(30, 201)], [(0, 0), (10, 150), (12, 100), (20, 200)])
     assert log.known_from == 30
     committed = Steps([(0, 0), (10, 100), (20, 200)])
     assert lag_at(-1, [(committed, log)]) == 0
@@ -258,9 +258,14 @@ def test_lag_of_the_past() -> None:
 
 
 def test_times_that_contradict_each_other_do_not_turn_the_log_back() -> None:
-    log = log_of([(50, 500), (10, 400), (30, 300), (60, 550)], [])
+    log = log_of([(50, 500), (60, 550)], [(10, 400), (30, 300)], [])
     assert log.ends == ((30, 300), (50, 500), (60, 550))
-    assert log_of([], [(1, 7)]).end_at(5) == 7
+    assert log_of([], [], [(1, 7)]).end_at(5) == 7
+
+
+def test_a_commit_past_the_end_does_not_raise_the_log() -> None:
+    log = log_of([(50, 500)], [(40, 300)], [(0, 100), (10, 900), (20, 450)])
+    assert [log.end_at(time) for time in (15, 25, 45)] == [100, 450, 450]
 
 
 def test_each_group_has_a_section_packed_where_there_are_many() -> None:
