@@ -10,6 +10,7 @@ LIMITS = "cli/check.py live/alerts.py live/limits.py rules/limits.py"
 
 REPLACED = [
     ("", r"verdict", LIMITS, "a group has a status, a plan fits, a page has a headline"),
+    ("", r"\b(key|partition|place): TopicPartition\b", "", "tp"),
     ("", r"\bremarks?\b", "", "note"),
     ("operations/", r"\.(oldest|latest)\b(?!\()", "", "log_start, log_end"),
     ("api/ broker/ client/ coordinator/ live/ pipeline/", r"trouble", "", "refusal, problem or reason"),

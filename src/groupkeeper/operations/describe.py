@@ -40,8 +40,8 @@ class PartitionTable:
         listed = ends.offsets
         self.partitions = partitions
         self.members = members
-        self.ends = [listed[partition].offset if partition in listed else None for partition in partitions]
-        self.failures = [ends.failed[partition] for partition in partitions if partition in ends.failed]
+        self.ends = [listed[tp].offset if tp in listed else None for tp in partitions]
+        self.failures = [ends.failed[tp] for tp in partitions if tp in ends.failed]
 
 
 class GroupOffsets(NamedTuple):
@@ -129,7 +129,7 @@ async def log_ends(admin: Admin, partitions: Iterable[TopicPartition]) -> FoundE
     wanted = sorted(partitions)
     topics = await describe_topics(admin, [topic for topic, _ in wanted])
     failed = dict(unreachable(wanted, topics))
-    reachable = (partition for partition in wanted if partition not in failed)
+    reachable = (tp for tp in wanted if tp not in failed)
     ends = await listed(admin, reachable, OffsetSpec.latest())
     return FoundEnds(ends.done, failed | ends.failed)
 
@@ -147,8 +147,8 @@ class OffsetTables:
         offsets: Sequence[int] = committed.offsets
         epochs = committed.leader_epochs
         if table.partitions != committed.partitions:
-            row_by_partition = {partition: row for row, partition in enumerate(committed.partitions)}
-            rows = [row_by_partition.get(partition) for partition in table.partitions]
+            row_by_partition = {tp: row for row, tp in enumerate(committed.partitions)}
+            rows = [row_by_partition.get(tp) for tp in table.partitions]
             offsets, epochs = ([-1 if row is None else column[row] for row in rows] for column in (offsets, epochs))
         lags = [
             None if offset < 0 or end is None else end - offset for offset, end in zip(offsets, table.ends, strict=True)

@@ -66,9 +66,9 @@ class PartitionsLeaderless(OperationRefused):
 class NothingCommitted(OperationRefused):
     """No committed offset exists that could be shifted."""
 
-    def __init__(self, partition: TopicPartition) -> None:
-        super().__init__(f"Cannot shift offset for partition {partition} since there is no current committed offset")
-        self.partition = partition
+    def __init__(self, tp: TopicPartition) -> None:
+        super().__init__(f"Cannot shift offset for partition {tp} since there is no current committed offset")
+        self.partition = tp
 
 
 class GroupIsActive(OperationRefused):

@@ -298,8 +298,8 @@ def _beside(offsets: _Offsets, logs: _Logs) -> GroupsLag:
 def _commits(starts: Starts) -> Commits:
     """Start offsets of a share group in the form of commits."""
     return {
-        partition: None if start is None else OffsetAndMetadata(start.start_offset, start.leader_epoch)
-        for partition, start in starts.items()
+        tp: None if start is None else OffsetAndMetadata(start.start_offset, start.leader_epoch)
+        for tp, start in starts.items()
     }
 
 
@@ -315,10 +315,10 @@ def of_share_group(row: PartitionLag, starts: Starts) -> PartitionLag:
 def _wanted(group: AnyGroup | None, commits: Commits, topics: Matching | None) -> Commits:
     """The commit (None: none) for each partition with a commit or assigned to a member."""
     if group is not None and group.members:
-        assigned = {partition: None for member in group.members for partition in member.assignment}
+        assigned = {tp: None for member in group.members for tp in member.assignment}
         commits = {**assigned, **commits}
     if topics:
-        commits = {partition: commit for partition, commit in commits.items() if topics.matches(partition.topic)}
+        commits = {tp: commit for tp, commit in commits.items() if topics.matches(tp.topic)}
     return commits
 
 
@@ -339,21 +339,21 @@ class _Logs:
     async def look(self, parts: Sequence[_Offsets]) -> None:
         ends, failed = self.ends, self.failed
         news = {
-            partition
+            tp
             for offsets in parts
             for commits in offsets.wanted.values()
-            for partition, commit in commits.items()
-            if partition not in failed and (partition not in ends or (commit and commit.offset > ends[partition]))
+            for tp, commit in commits.items()
+            if tp not in failed and (tp not in ends or (commit and commit.offset > ends[tp]))
         }
         if news:
             await self._describe(sorted(news))
         added = [(offsets.wanted, *each) for offsets in parts for each in offsets.added(self.counts)]
-        news.update(partition for *_, some in added for partition in some if partition not in ends)
-        reachable = sorted(partition for partition in news if partition not in failed)
+        news.update(tp for *_, some in added for tp in some if tp not in ends)
+        reachable = sorted(tp for tp in news if tp not in failed)
         if reachable:
             await self._list(reachable)
         for wanted, group_id, some in added:
-            there = {partition: None for partition in some if ends.get(partition, 0) > self.starts.get(partition, 0)}
+            there = {tp: None for tp in some if ends.get(tp, 0) > self.starts.get(tp, 0)}
             wanted[group_id] = {**wanted[group_id], **there}
 
     async def _describe(self, partitions: list[TopicPartition]) -> None:
@@ -386,28 +386,28 @@ def sorted_rows(
     """The rows of one group by topic and partition. `refused`: why its committed offsets aren't known."""
     member_by_partition: dict[TopicPartition, AnyMember | None] = {}
     for member in group.members if group else ():
-        for partition in member.assignment:
+        for tp in member.assignment:
             # Several members of a share group may have a partition: then none of them is its member.
-            member_by_partition[partition] = None if partition in member_by_partition else member
+            member_by_partition[tp] = None if tp in member_by_partition else member
     rows = []
-    for partition in sorted(commits):
-        failure = refused.get(partition) or logs.failed.get(partition)
-        start, end = logs.starts.get(partition), logs.ends.get(partition)
-        stable = logs.stables.get(partition)
-        lag, lost, status = judge(commits[partition], start, stable if logs.to_last_stable else end, end, failure)
+    for tp in sorted(commits):
+        failure = refused.get(tp) or logs.failed.get(tp)
+        start, end = logs.starts.get(tp), logs.ends.get(tp)
+        stable = logs.stables.get(tp)
+        lag, lost, status = judge(commits[tp], start, stable if logs.to_last_stable else end, end, failure)
         rows.append(
             PartitionLag(
                 group_id,
-                partition.topic,
-                partition.partition,
-                commits[partition],
+                tp.topic,
+                tp.partition,
+                commits[tp],
                 start,
                 end,
                 stable,
                 lag,
                 lost,
                 status,
-                member_by_partition.get(partition),
+                member_by_partition.get(tp),
                 failure,
             )
         )

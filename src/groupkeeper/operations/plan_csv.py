@@ -114,11 +114,11 @@ def _is_of_one_group(line: str, fill_gaps: bool) -> bool:
 
 def _add(plans: Plans, line: str, only_group: str | None, fill_gaps: bool) -> None:
     *names, partition_text, offset_text = _named_fields(line, 3 if only_group is not None else 4, fill_gaps)
-    partition = TopicPartition(names[-1], _number(partition_text, INT_MAX, fill_gaps))
+    tp = TopicPartition(names[-1], _number(partition_text, INT_MAX, fill_gaps))
     offset = _number(offset_text, LONG_MAX, fill_gaps)
     if offset < 0:
         raise NegativeOffset("an offset is negative")
-    plans.setdefault(names[0] if only_group is None else only_group, {})[partition] = offset
+    plans.setdefault(names[0] if only_group is None else only_group, {})[tp] = offset
 
 
 def _named_fields(line: str, count: int, fill_gaps: bool) -> list[str]:

@@ -45,16 +45,16 @@ class StreamsProgress(NamedTuple):
     ends: Batch[TopicPartition, ListedOffset]
     commits: Batch[str, Batch[TopicPartition, OffsetAndMetadata | None]]
 
-    def of(self, group_id: str, partition: TopicPartition) -> PartitionProgress:
+    def of(self, group_id: str, tp: TopicPartition) -> PartitionProgress:
         """The group's progress in a partition. The log's ends and the group's offsets must be known."""
-        begin, end = self.begins.done[partition].offset, self.ends.done[partition].offset
-        commit = self.commits.done[group_id].done.get(partition)
+        begin, end = self.begins.done[tp].offset, self.ends.done[tp].offset
+        commit = self.commits.done[group_id].done.get(tp)
         return PartitionProgress(commit, end, end - (begin if commit is None else commit.offset))
 
 
 async def streams_progress(admin: Admin, groups: Collection[StreamsGroupDescription]) -> StreamsProgress:
     """The progress of groups in the partitions that their active tasks read, requested for all groups at once."""
-    partitions = {partition for group in groups for partition in read_by_tasks(group)}
+    partitions = {tp for group in groups for tp in read_by_tasks(group)}
 
     async def listed(spec: OffsetSpec) -> Batch[TopicPartition, ListedOffset]:
         return await or_failed(admin.list_offsets(dict.fromkeys(partitions, spec)), partitions)

@@ -57,13 +57,13 @@ def unreachable(
         for topic in topics.done.values()
         for partition in topic.partitions
     }
-    for partition in partitions:
-        if partition.topic in topics.failed:
-            yield partition, topics.failed[partition.topic]
-        elif partition not in leader_by_partition:
-            yield partition, errors.UnknownTopicOrPartition()
-        elif leader_by_partition[partition] is None:
-            yield partition, errors.LeaderNotAvailable()
+    for tp in partitions:
+        if tp.topic in topics.failed:
+            yield tp, topics.failed[tp.topic]
+        elif tp not in leader_by_partition:
+            yield tp, errors.UnknownTopicOrPartition()
+        elif leader_by_partition[tp] is None:
+            yield tp, errors.LeaderNotAvailable()
 
 
 async def listed(
@@ -76,7 +76,7 @@ async def listed(
 
 def offsets_of(found: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
     """The offsets alone."""
-    return {partition: answer.offset for partition, answer in found.items()}
+    return {tp: answer.offset for tp, answer in found.items()}
 
 
 async def hides_topics(admin: Admin) -> bool:

@@ -107,13 +107,13 @@ class TransactionHost(ShardHost["TransactionShard"]):
             return True
         if not adds and not self._broker.config.transaction_partition_verification_enable:
             return True
-        shard, partition = self.shard_of(transactional_id), (log.topic, log.index)
+        shard, tp = self.shard_of(transactional_id), (log.topic, log.index)
         if not self._reaches(log, shard.log):
             raise errors.NotCoordinator
         if adds:
-            shard.add_partitions(transactional_id, producer_id, producer_epoch, (partition,), client_version=2)
+            shard.add_partitions(transactional_id, producer_id, producer_epoch, (tp,), client_version=2)
         else:
-            shard.verify_partition(transactional_id, producer_id, producer_epoch, partition)
+            shard.verify_partition(transactional_id, producer_id, producer_epoch, tp)
         return shard.is_replicated(transactional_id)
 
     async def until_added(self, transactional_id: str) -> None:
@@ -133,12 +133,12 @@ class TransactionHost(ShardHost["TransactionShard"]):
         return self._topics.placements.reaches(log.placement.leader, other.placement.leader)
 
     def write_marker(
-        self, partition: TopicPartition, marker: Marker, sender: PartitionLog | None = None
+        self, tp: TopicPartition, marker: Marker, sender: PartitionLog | None = None
     ) -> PendingReplication | None:
         """Writes a marker to a partition, for the coordinator with the log `sender`, or for an operator (None); a
         deleted partition needs no marker. Returns the marker if in-sync replicas still lack it. Raises `KafkaError`.
         """
-        topic, index = partition
+        topic, index = tp
         log = self._broker.topics.partition(topic, index)
         if log is None:
             return None

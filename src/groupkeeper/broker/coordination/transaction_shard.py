@@ -34,9 +34,7 @@ class Surroundings(Protocol):
 
     def new_producer_id(self) -> int: ...
 
-    def write_marker(
-        self, partition: TopicPartition, marker: Marker, sender: PartitionLog
-    ) -> PendingReplication | None:
+    def write_marker(self, tp: TopicPartition, marker: Marker, sender: PartitionLog) -> PendingReplication | None:
         """Ends a transaction in a partition, for the coordinator with the log `sender`; does nothing if the partition
         was deleted. Returns the marker if in-sync replicas still lack it. Raises `KafkaError`.
         """
@@ -141,11 +139,11 @@ class TransactionShard(Shard["TransactionRecord"]):
         )
 
     def verify_partition(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
+        self, transactional_id: str, producer_id: int, producer_epoch: int, tp: TopicPartition
     ) -> None:
         """Raises `KafkaError` unless the partition is part of the producer's transaction."""
         self.require_active()
-        self.coordinator.verify_partition(transactional_id, producer_id, producer_epoch, partition)
+        self.coordinator.verify_partition(transactional_id, producer_id, producer_epoch, tp)
 
     def is_replicated(self, transactional_id: str) -> bool:
         """Whether all in-sync replicas have the state of a transactional id."""
@@ -258,22 +256,22 @@ class TransactionShard(Shard["TransactionRecord"]):
     def _write_markers(self, missing: _MissingMarkers, marker: Marker) -> None:
         """Writes the missing markers. If one can't be written, writes the others, then raises its `KafkaError`."""
         refusal = None
-        for partition in sorted(missing):
-            written = missing[partition]
+        for tp in sorted(missing):
+            written = missing[tp]
             try:
                 if written is None or written.has_moved:
-                    written = missing[partition] = self._write_marker(partition, marker)
+                    written = missing[tp] = self._write_marker(tp, marker)
             except KafkaError as error:
                 refusal = error
                 continue
             if written is None or written.is_committed:
-                del missing[partition]
+                del missing[tp]
         if refusal is not None:
             raise refusal
 
-    def _write_marker(self, partition: TopicPartition, marker: Marker) -> PendingReplication | None:
+    def _write_marker(self, tp: TopicPartition, marker: Marker) -> PendingReplication | None:
         try:
-            return self._around.write_marker(partition, marker, self.log)
+            return self._around.write_marker(tp, marker, self.log)
         except (errors.InvalidProducerEpoch, errors.TransactionCoordinatorFenced) as error:
-            _log.warning("a marker for %s-%d came too late: %s", *partition, error)
+            _log.warning("a marker for %s-%d came too late: %s", *tp, error)
             return None

@@ -181,12 +181,12 @@ class GroupReset:
     def _shift(self, partitions: Sequence[TopicPartition], committed: NewOffsets) -> Scenario:
         """The shift by the official tool's arithmetic, which wraps around."""
         shifted = {}
-        for partition in partitions:
-            if partition not in committed:
-                raise NothingCommitted(partition)
-            if partition in shifted:
-                raise ExecutionFailure(f"Duplicate key {partition}")
-            shifted[partition] = java.to_long(committed[partition].offset + (self.values.shift_by or 0))
+        for tp in partitions:
+            if tp not in committed:
+                raise NothingCommitted(tp)
+            if tp in shifted:
+                raise ExecutionFailure(f"Duplicate key {tp}")
+            shifted[tp] = java.to_long(committed[tp].offset + (self.values.shift_by or 0))
         return ToPlan(shifted)
 
     def _time_ms(self) -> int:
@@ -230,11 +230,11 @@ def _bare(commit: OffsetAndMetadata | None) -> OffsetAndMetadata | None:
 def _tell(adjustment: Adjustment) -> None:
     """Warns if an offset isn't the requested one, where and as the official tool does."""
     if adjustment.kind is AdjustmentKind.NOTHING_LATER:
-        say(nothing_later(adjustment.partition))
+        say(nothing_later(adjustment.tp))
         return
     beyond = "higher than latest" if adjustment.kind is AdjustmentKind.ABOVE_LOG_END else "lower than earliest"
     log_warning(
-        f"New offset ({adjustment.asked}) is {beyond} offset for topic partition {adjustment.partition}. "
+        f"New offset ({adjustment.asked}) is {beyond} offset for topic partition {adjustment.tp}. "
         f"Value will be set to {adjustment.used}{release().end}",
         release().resetter,
     )
@@ -255,7 +255,7 @@ async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition]) -
     Raises ExecutionFailure (of several topics that can't be described, for the one that Java's map has first),
     PartitionsMissing, PartitionsLeaderless.
     """
-    topics = java.asked_topics(java.text_order(partition.topic for partition in partitions))
+    topics = java.asked_topics(java.text_order(tp.topic for tp in partitions))
     with failing(java.wrapped):
         refuse_unusable(partitions, (await describe_topics(admin, topics)).all())
 
@@ -265,27 +265,27 @@ async def refuse_unlistable(
 ) -> None:
     """Names the first topic for which a lookup of log ends finds no metadata. Raises ExecutionFailure."""
     wanted = list(partitions)
-    topics = list(dict.fromkeys(partition.topic for partition in wanted))
+    topics = list(dict.fromkeys(tp.topic for tp in wanted))
     if not topics:
         return
     described = await describe_topics(admin, topics)
-    for partition in wanted:
-        failure = described.failed.get(partition.topic)
+    for tp in wanted:
+        failure = described.failed.get(tp.topic)
         if failure is None:
             continue
         if isinstance(failure, InvalidTopicException):
-            why = f"due to invalid topic `{partition.topic}`"
+            why = f"due to invalid topic `{tp.topic}`"
         elif isinstance(failure, UnknownTopicOrPartition):
-            why = f"because metadata for topic `{partition.topic}` could not be found"
+            why = f"because metadata for topic `{tp.topic}` could not be found"
         else:
             raise ExecutionFailure(text_of(failure))
-        raise ExecutionFailure(text_of(type(failure)(f"Failed to fetch metadata for partition {partition} {why}")))
+        raise ExecutionFailure(text_of(type(failure)(f"Failed to fetch metadata for partition {tp} {why}")))
 
 
 def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:
     """Refuses overlapping topics, which are too much for the official tool's maps. Raises ExecutionFailure."""
     if len(set(partitions)) < len(partitions):
-        twice = next(partition for partition in partitions if partitions.count(partition) > 1)
+        twice = next(tp for tp in partitions if partitions.count(tp) > 1)
         raise ExecutionFailure(f"Duplicate key {twice}")
 
 
@@ -297,12 +297,9 @@ def datetime_ms(options: Options) -> int:
         raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
 
 
-def nothing_later(partition: TopicPartition) -> str:
+def nothing_later(tp: TopicPartition) -> str:
     """The text about a partition without a record at or after the time, empty or not."""
-    return (
-        f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
-        "Falling back to latest known offset.\n"
-    )
+    return f"\nWarn: Partition {tp.partition} from topic {tp.topic} is empty. Falling back to latest known offset.\n"
 
 
 def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:
@@ -334,7 +331,7 @@ class ShareReset(GroupReset):
         """The scenario that the options select."""
         if self.options.has("to-current"):
             starts = await self._starts(group_id)
-            if any(starts.get(partition, partition) is None for partition in partitions):
+            if any(starts.get(tp, tp) is None for tp in partitions):
                 raise ExecutionFailure(UNKNOWN_START)
         return await super().scenario(group_id, partitions)
 
@@ -384,7 +381,7 @@ class StreamsReset(GroupReset):
     async def _committed_in(self, group_id: str, topics: Collection[str]) -> dict[TopicPartition, OffsetAndMetadata]:
         with failing(java.wrapped):
             offsets = await committed_offsets(self.admin, group_id)
-        return {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
+        return {tp: offset for tp, offset in offsets.items() if tp.topic in topics}
 
     async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
         """The partitions to reset; none if one of them has no committed offset."""

@@ -211,8 +211,8 @@ def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]])
     columns = [widest(15, plans), widest(15, {tp.topic for plan in plans.values() for tp in plan}), 10, 0]
     lines = ["\n" + row(["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"], columns)] if plans else []
     for group_id, plan in plans.items():
-        for partition, offset in plan.items():
-            texts = [group_id, partition.topic, str(partition.partition), str(offset.offset)]
+        for tp, offset in plan.items():
+            texts = [group_id, tp.topic, str(tp.partition), str(offset.offset)]
             lines.append("\n" + row(texts, columns))
     return "".join(lines) + "\n"
 
@@ -235,8 +235,8 @@ def deletion_text(group_id: str, failure: Failure | None) -> str:
 def deletion_outcomes(deleted: DeletedOffsets) -> dict[tuple[str, int], str | None]:
     """The outcome of each partition, and of topics that cannot be described (partition −1), for `deleted_offsets`."""
     outcomes: dict[tuple[str, int], str | None] = {(topic, -1): described(e) for topic, e in deleted.topics.items()}
-    for partition, why in deleted.partitions.items():
-        outcomes[partition] = None if why is None else described(why)
+    for tp, why in deleted.partitions.items():
+        outcomes[tp] = None if why is None else described(why)
     return outcomes
 
 

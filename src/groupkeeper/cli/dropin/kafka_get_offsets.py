@@ -119,11 +119,11 @@ async def _show(options: Options) -> None:
         listed = await admin.list_offsets(dict.fromkeys(partitions, spec))
     finally:
         await admin.close()
-    for partition in partitions:
-        if partition in listed.failed:
-            why = java.described(listed.failed[partition])
-            complain(f"Skip getting offsets for topic-partition {partition} due to error: {why}\n")
-    offsets = {partition: answer.offset for partition, answer in listed.done.items() if answer.offset != -1}
+    for tp in partitions:
+        if tp in listed.failed:
+            why = java.described(listed.failed[tp])
+            complain(f"Skip getting offsets for topic-partition {tp} due to error: {why}\n")
+    offsets = {tp: answer.offset for tp, answer in listed.done.items() if answer.offset != -1}
     say("".join(f"{tp.topic}:{tp.partition}:{offsets[tp]}\n" for tp in sorted(offsets, key=str)))
 
 

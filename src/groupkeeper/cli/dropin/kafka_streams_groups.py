@@ -177,13 +177,13 @@ class StreamsGroups(GroupTool):
         if progress.begins.failed.keys() & set(partitions):
             await self._refuse_unread(partitions, progress)
         with failing(java.described):
-            for partition in partitions:
-                progress.ends.result(partition)
+            for tp in partitions:
+                progress.ends.result(tp)
         with failing(java.wrapped):
             progress.commits.result(group.group_id)
         if not group.members:
             return ""
-        found = {partition: progress.of(group.group_id, partition) for partition in partitions}
+        found = {tp: progress.of(group.group_id, tp) for tp in partitions}
         return streams_groups_text.offsets(group.group_id, found, verbose=self.options.has("verbose"))
 
     async def _refuse_unread(self, partitions: Sequence[TopicPartition], progress: StreamsProgress) -> None:
@@ -192,10 +192,10 @@ class StreamsGroups(GroupTool):
 
         await refuse_unlistable(self.admin, partitions, java.described)
         with failing(java.described):
-            for partition in partitions:
-                if isinstance(progress.begins.failed.get(partition), UnknownTopicOrPartition):
-                    raise UnknownTopicOrPartition(f"Partition {partition} does not exist")
-                progress.begins.result(partition)
+            for tp in partitions:
+                if isinstance(progress.begins.failed.get(tp), UnknownTopicOrPartition):
+                    raise UnknownTopicOrPartition(f"Partition {tp} does not exist")
+                progress.begins.result(tp)
 
 
 def _as_printed(plans: Mapping[str, NewOffsets]) -> dict[str, NewOffsets]:

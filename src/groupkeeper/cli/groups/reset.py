@@ -133,7 +133,7 @@ def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_gro
     for group in groups:
         results: dict[TopicPartition, str] = dict.fromkeys(done.get(group.group_id, ()), result)
         results |= {tp: "already" for tp in group.changes if (group.group_id, tp) in already}
-        adjustments = {each.partition: each for each in group.adjustments}
+        adjustments = {each.tp: each for each in group.adjustments}
         rows = [reset_row(group, tp, _note(adjustments.get(tp)), results[tp]) for tp in sorted(results)]
         planned = group.offsets
         offsets = {tp: planned[tp].offset for tp in sorted(results)}

@@ -167,7 +167,7 @@ def _outside(group: GroupPlan) -> str:
 
     one = group.adjustments[0]
     count = counted(len(group.adjustments), "offset")
-    return f"group {group.group_id}: {count} outside of the log, for example of {one.partition}: {because(one)}"
+    return f"group {group.group_id}: {count} outside of the log, for example of {one.tp}: {because(one)}"
 
 
 async def _save_starts(folder: str, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:

@@ -88,10 +88,10 @@ class TransactionCoordinator:
         return moved(known.begun(partitions, now_ms, client_version))
 
     def verify_partition(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
+        self, transactional_id: str, producer_id: int, producer_epoch: int, tp: TopicPartition
     ) -> None:
         """Raises as `add_partitions`, and `TransactionAbortable` unless the partition is part of the transaction."""
-        if partition not in self._find_of(transactional_id, producer_id, producer_epoch).partitions:
+        if tp not in self._find_of(transactional_id, producer_id, producer_epoch).partitions:
             raise errors.TransactionAbortable
 
     def _find(self, transactional_id: str) -> Transaction:

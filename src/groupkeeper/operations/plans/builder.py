@@ -235,14 +235,14 @@ class _Maker:
         found = {tp: since.at for tp, since in self._found.items()}
         facts = reset.LogFacts(self._logs.log_starts, self._logs.log_ends, found, committed)
         made = reset.plan_offsets(group_id, usable, scenario, facts)
-        adjustment_by_partition = {adjustment.partition: adjustment for adjustment in made.adjustments}
+        adjustment_by_partition = {adjustment.tp: adjustment for adjustment in made.adjustments}
         changes: dict[TopicPartition, Change] = {}
         for tp, (before, after, log_start, log_end, *_) in made.changes.items():
             adjustment = adjustment_by_partition.get(tp)
             if adjustment is None or self._keeps(group_id, adjustment):
                 reason = self._why(tp) if adjustment is None else because(adjustment)
                 changes[tp] = Change(before, after, log_start, log_end, None, None, reason)
-        adjustments = tuple(adjustment for adjustment in made.adjustments if adjustment.partition in changes)
+        adjustments = tuple(adjustment for adjustment in made.adjustments if adjustment.tp in changes)
         return GroupPlan(group_id, changes, adjustments, state)
 
     @property
@@ -275,9 +275,9 @@ class _Maker:
         policy = policies.if_no_record if is_time else policies.if_out_of_range
         if policy is Otherwise.FAIL:
             failure = NoSuchTime(_found_missing(adjustment)) if is_time else OutOfRange(_found_missing(adjustment))
-            self.troubles.append(PlanTrouble(group_id, adjustment.partition, failure))
+            self.troubles.append(PlanTrouble(group_id, adjustment.tp, failure))
         elif policy is Otherwise.SKIP:
-            self.notes.append(f"{group_id} {adjustment.partition} is skipped: {_found_missing(adjustment)}")
+            self.notes.append(f"{group_id} {adjustment.tp} is skipped: {_found_missing(adjustment)}")
         return policy in (Otherwise.END, Otherwise.CLAMP)
 
 

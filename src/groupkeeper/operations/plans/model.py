@@ -89,7 +89,7 @@ class Adjustment(NamedTuple):
     """`asked` is the requested offset, or the requested time in ms; `used` the offset that is planned instead."""
 
     kind: AdjustmentKind
-    partition: TopicPartition
+    tp: TopicPartition
     asked: int
     used: int
 
@@ -108,17 +108,17 @@ class GroupPlan(NamedTuple):
     @property
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The offsets to commit; without partitions whose offset is deleted."""
-        return {partition: change.after for partition, change in self.changes.items() if change.after is not None}
+        return {tp: change.after for tp, change in self.changes.items() if change.after is not None}
 
     @property
     def deleted(self) -> list[TopicPartition]:
         """The partitions whose offset is deleted."""
-        return [partition for partition, change in self.changes.items() if change.after is None]
+        return [tp for tp, change in self.changes.items() if change.after is None]
 
     @property
     def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The offsets that were committed for these partitions."""
-        return {partition: change.before for partition, change in self.changes.items() if change.before is not None}
+        return {tp: change.before for tp, change in self.changes.items() if change.before is not None}
 
 
 class PlannedTopic(NamedTuple):

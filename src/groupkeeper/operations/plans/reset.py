@@ -118,7 +118,7 @@ async def partitions_of(admin: Admin, arguments: Sequence[str]) -> list[TopicPar
     topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
     if topics:
         described = (await describe_topics(admin, topics)).all()
-        named += (partition for topic in topics for partition in described[topic].topic_partitions)
+        named += (tp for topic in topics for tp in described[topic].topic_partitions)
     return named
 
 
@@ -129,10 +129,10 @@ def refuse_unusable(partitions: Sequence[TopicPartition], described: Mapping[str
         for topic in described.values()
         for partition in topic.partitions
     }
-    missing = [partition for partition in partitions if partition not in has_leader]
+    missing = [tp for tp in partitions if tp not in has_leader]
     if missing:
         raise PartitionsMissing(missing)
-    leaderless = [partition for partition in partitions if not has_leader[partition]]
+    leaderless = [tp for tp in partitions if not has_leader[tp]]
     if leaderless:
         raise PartitionsLeaderless(leaderless)
 
@@ -141,7 +141,7 @@ async def committed_offsets(admin: Admin, group_id: str) -> dict[TopicPartition,
     """All committed offsets of one group. Raises the coordinator's error for the group."""
     batch = await admin.list_consumer_group_offsets({group_id: None})
     offsets = batch.result(group_id).done
-    return {partition: offset for partition, offset in offsets.items() if offset is not None}
+    return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
 
 async def resolve(admin: Admin, group_id: str, partitions: Iterable[TopicPartition], scenario: Scenario) -> GroupPlan:
@@ -161,7 +161,7 @@ async def resolve(admin: Admin, group_id: str, partitions: Iterable[TopicPartiti
         facts = facts._replace(log_starts=offsets_of(await found(OffsetSpec.earliest()))) if needs_log_starts else facts
     if isinstance(scenario, ToTime):
         facts = facts._replace(found=await found(OffsetSpec(scenario.timestamp_ms)))
-        later = [partition for partition, offset in facts.found.items() if offset.offset < 0]
+        later = [tp for tp, offset in facts.found.items() if offset.offset < 0]
         facts = facts._replace(log_ends=offsets_of(await found(OffsetSpec.latest(), later)))
     elif not isinstance(scenario, ToEarliest):
         facts = facts._replace(log_ends=offsets_of(await found(OffsetSpec.latest())))
@@ -172,14 +172,14 @@ def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: 
     """The plan for a scenario, from known facts. Raises NothingCommitted for a shift without a committed offset."""
     changes: dict[TopicPartition, Change] = {}
     adjustments: list[Adjustment] = []
-    for partition in partitions:
-        offset, adjustment = _new_offset(partition, scenario, facts)
-        before, found = facts.committed.get(partition), facts.found.get(partition)
-        changes[partition] = Change(
+    for tp in partitions:
+        offset, adjustment = _new_offset(tp, scenario, facts)
+        before, found = facts.committed.get(tp), facts.found.get(tp)
+        changes[tp] = Change(
             before,
             moved(offset, before, found),
-            facts.log_starts.get(partition),
-            facts.log_ends.get(partition),
+            facts.log_starts.get(tp),
+            facts.log_ends.get(tp),
             after_ms=found.timestamp if found is not None and found.offset >= 0 else None,
         )
         if adjustment is not None:
@@ -187,44 +187,40 @@ def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: 
     return GroupPlan(group_id, changes, tuple(adjustments))
 
 
-def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) -> tuple[int, Adjustment | None]:
+def _new_offset(tp: TopicPartition, scenario: Scenario, facts: LogFacts) -> tuple[int, Adjustment | None]:
     match scenario:
         case ToEarliest():
-            return facts.log_starts[partition], None
+            return facts.log_starts[tp], None
         case ToLatest():
-            return facts.log_ends[partition], None
+            return facts.log_ends[tp], None
         case ToTime(timestamp_ms):
-            found = facts.found[partition].offset
+            found = facts.found[tp].offset
             if found >= 0:
                 return found, None
-            log_end = facts.log_ends[partition]
-            return log_end, Adjustment(AdjustmentKind.NOTHING_LATER, partition, timestamp_ms, log_end)
+            log_end = facts.log_ends[tp]
+            return log_end, Adjustment(AdjustmentKind.NOTHING_LATER, tp, timestamp_ms, log_end)
         case ToCurrent(clamp):
-            commit = facts.committed.get(partition)
+            commit = facts.committed.get(tp)
             if commit is None:
-                return facts.log_ends[partition], None
-            return _within(partition, commit.offset, facts) if clamp else (commit.offset, None)
+                return facts.log_ends[tp], None
+            return _within(tp, commit.offset, facts) if clamp else (commit.offset, None)
         case ToOffset(offset):
-            return _within(partition, offset, facts)
+            return _within(tp, offset, facts)
         case ToPlan(planned):
-            return _within(partition, planned[partition], facts)
+            return _within(tp, planned[tp], facts)
         case ShiftBy(records):
-            commit = facts.committed.get(partition)
+            commit = facts.committed.get(tp)
             if commit is None:
-                raise NothingCommitted(partition)
-            return _within(partition, commit.offset + records, facts)
+                raise NothingCommitted(tp)
+            return _within(tp, commit.offset + records, facts)
 
 
-def _within(partition: TopicPartition, offset: int, facts: LogFacts) -> tuple[int, Adjustment | None]:
+def _within(tp: TopicPartition, offset: int, facts: LogFacts) -> tuple[int, Adjustment | None]:
     """The offset, or the log's nearer end, with a adjustment, if the log doesn't hold it."""
-    if offset > facts.log_ends[partition]:
-        return facts.log_ends[partition], Adjustment(
-            AdjustmentKind.ABOVE_LOG_END, partition, offset, facts.log_ends[partition]
-        )
-    if offset < facts.log_starts[partition]:
-        return facts.log_starts[partition], Adjustment(
-            AdjustmentKind.BELOW_LOG_START, partition, offset, facts.log_starts[partition]
-        )
+    if offset > facts.log_ends[tp]:
+        return facts.log_ends[tp], Adjustment(AdjustmentKind.ABOVE_LOG_END, tp, offset, facts.log_ends[tp])
+    if offset < facts.log_starts[tp]:
+        return facts.log_starts[tp], Adjustment(AdjustmentKind.BELOW_LOG_START, tp, offset, facts.log_starts[tp])
     return offset, None
 
 

@@ -170,13 +170,13 @@ async def describe(admin: Admin, group_ids: Collection[str]) -> Batch[str, Found
 async def find_logs(admin: Admin, partitions: Iterable[TopicPartition]) -> Logs:
     """Log starts and ends of partitions, and descriptions of their topics."""
     wanted = list(dict.fromkeys(partitions))
-    return await find_ends(admin, wanted, await describe_topics(admin, [partition.topic for partition in wanted]))
+    return await find_ends(admin, wanted, await describe_topics(admin, [tp.topic for tp in wanted]))
 
 
 async def find_ends(admin: Admin, partitions: Collection[TopicPartition], topics: Batch[str, TopicDescription]) -> Logs:
     """Log starts and ends of partitions whose topics are described already."""
     failed = dict(unreachable(partitions, topics))
-    reachable = [partition for partition in partitions if partition not in failed]
+    reachable = [tp for tp in partitions if tp not in failed]
     log_starts, log_ends = await asyncio.gather(
         listed(admin, reachable, OffsetSpec.earliest()), listed(admin, reachable, OffsetSpec.latest())
     )

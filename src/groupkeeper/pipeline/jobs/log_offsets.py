@@ -62,7 +62,7 @@ class WantedPartition(NamedTuple):
     """A partition, and the committed offsets in it to look up."""
 
     cluster: str
-    partition: TopicPartition
+    tp: TopicPartition
     offsets: Sequence[int]
 
 
@@ -111,12 +111,12 @@ def _ask(clusters: Clusters, asked: Sequence[WantedPartition]) -> list[Row]:
     measures: dict[str, LogMeasure] = {}
     measured = clusters.measured
     for name in dict.fromkeys(each.cluster for each in asked):
-        wanted = {each.partition: each.offsets for each in asked if each.cluster == name}
+        wanted = {each.tp: each.offsets for each in asked if each.cluster == name}
         if name in measured:
             measures[name] = LogMeasure(*measured[name], wanted)
         else:
             row = {"is_deleted": False, "problem": clusters.why_unmeasured(name)}
-            found |= {(name, partition): dict(row) for partition in wanted}
+            found |= {(name, tp): dict(row) for tp in wanted}
     for name, rows in zip(measures, measure(list(measures.values())), strict=True):
-        found |= {(name, partition): row for partition, row in rows.items()}
-    return [found[each.cluster, each.partition] for each in asked]
+        found |= {(name, tp): row for tp, row in rows.items()}
+    return [found[each.cluster, each.tp] for each in asked]

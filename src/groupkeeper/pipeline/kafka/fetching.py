@@ -147,32 +147,32 @@ class _LogReader:
         return Fetched(batches, record_sets, ranges) if len(batches.at) else None
 
     def _advance(self, found: Range, next_offset: int | None) -> None:
-        key = TopicPartition(found.topic, found.partition)
+        tp = TopicPartition(found.topic, found.partition)
         if next_offset is None:  # a batch larger than the limit, cut off by a broker before 0.10.1
-            self._limit_by_key[key] = 2 * self._limit_by_key.get(key, self._partition_bytes)
+            self._limit_by_key[tp] = 2 * self._limit_by_key.get(tp, self._partition_bytes)
         elif next_offset >= found.end or self._is_done(found):
-            del self._open[key]
+            del self._open[tp]
         else:
-            self._open[key] = found._replace(start=max(found.start, next_offset))
+            self._open[tp] = found._replace(start=max(found.start, next_offset))
 
     def _fill(self) -> bool:
         """Opens further ranges; returns whether anything is left to read."""
         kept = []
         while self._waiting and len(self._open) < _PARTITIONS_PER_FETCH:
             found = self._waiting.pop()
-            key = TopicPartition(found.topic, found.partition)
-            if key in self._open:
+            tp = TopicPartition(found.topic, found.partition)
+            if tp in self._open:
                 kept.append(found)
             elif not self._is_done(found):
-                self._open[key] = found
+                self._open[tp] = found
         self._waiting += reversed(kept)
         return bool(self._open)
 
     async def _ask_next(self, is_again: bool, deadline: Deadline) -> _FetchAnswer:
         """Asks the next of the partitions' leaders, in turn; `is_again`: looks up leaders again first."""
         located = await locate_leaders(self._cluster, list(self._open), is_again, deadline)
-        for key, failure in located.failed.items():
-            raise self._refused(key, failure)
+        for tp, failure in located.failed.items():
+            raise self._refused(tp, failure)
         if not located.by_peer:
             return _FetchAnswer([], next(iter(located.retry.values())))
         self._turn += 1
@@ -191,25 +191,25 @@ class _LogReader:
         empty: list[TopicPartition] = []
         for topic in answer.responses:
             for partition in topic.partitions:
-                key = TopicPartition(topic.topic, partition.partition_index)
+                tp = TopicPartition(topic.topic, partition.partition_index)
                 if partition.error_code:
-                    last = await self._failed(peer, key, error_for(partition.error_code), deadline) or last
+                    last = await self._failed(peer, tp, error_for(partition.error_code), deadline) or last
                 elif partition.records:
-                    self._empty_answers.pop(key, None)
-                    found.append((self._open[key], _record_set(self._open[key], partition)))
-                elif self._readable_end(partition) >= self._open[key].end:
-                    empty.append(key)
+                    self._empty_answers.pop(tp, None)
+                    found.append((self._open[tp], _record_set(self._open[tp], partition)))
+                elif self._readable_end(partition) >= self._open[tp].end:
+                    empty.append(tp)
         if not found:  # so nothing was left out because of a size limit
-            for key in empty:
-                self._note_empty(key)
+            for tp in empty:
+                self._note_empty(tp)
         return _FetchAnswer(found, last)
 
-    def _note_empty(self, key: TopicPartition) -> None:
+    def _note_empty(self, tp: TopicPartition) -> None:
         """One empty answer proves nothing; after several, compaction must have removed all records of the range."""
-        self._empty_answers[key] = self._empty_answers.get(key, 0) + 1
-        if self._empty_answers[key] >= EMPTY_ANSWERS:
-            del self._empty_answers[key]
-            self._advance(self._open[key], self._open[key].end)
+        self._empty_answers[tp] = self._empty_answers.get(tp, 0) + 1
+        if self._empty_answers[tp] >= EMPTY_ANSWERS:
+            del self._empty_answers[tp]
+            self._advance(self._open[tp], self._open[tp].end)
 
     def _readable_end(self, partition: PartitionData) -> int:
         """The offset up to which the broker returns records."""
@@ -217,11 +217,11 @@ class _LogReader:
 
     def _request(self, keys: list[TopicPartition]) -> m.FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
-        for key in keys:
-            limit = self._limit_by_key.get(key, self._partition_bytes)
-            offset = self._open[key].start
-            topics.setdefault(key.topic, []).append(
-                FetchPartition(key.partition, fetch_offset=offset, partition_max_bytes=limit)
+        for tp in keys:
+            limit = self._limit_by_key.get(tp, self._partition_bytes)
+            offset = self._open[tp].start
+            topics.setdefault(tp.topic, []).append(
+                FetchPartition(tp.partition, fetch_offset=offset, partition_max_bytes=limit)
             )
         return m.FetchRequest(
             max_wait_ms=_SHORT_WAIT_MS if self._empty_answers else _WAIT_MS,
@@ -232,30 +232,30 @@ class _LogReader:
         )
 
     async def _failed(
-        self, peer: Peer, key: TopicPartition, failure: KafkaError, deadline: Deadline
+        self, peer: Peer, tp: TopicPartition, failure: KafkaError, deadline: Deadline
     ) -> KafkaError | None:
         """Returns a failure that can be retried; None if the range was adjusted. Raises SourceError for others."""
         if isinstance(failure, OffsetOutOfRange):
-            await self._skip_lost(peer, key, deadline)
+            await self._skip_lost(peer, tp, deadline)
             return None
         if failure.code in LEADER_RETRIES.after_lookup | LEADER_RETRIES.same_broker:
             return failure
-        raise self._refused(key, failure)
+        raise self._refused(tp, failure)
 
-    async def _skip_lost(self, peer: Peer, key: TopicPartition, deadline: Deadline) -> None:
+    async def _skip_lost(self, peer: Peer, tp: TopicPartition, deadline: Deadline) -> None:
         """Moves a range to the log start, which has risen since the read was planned. Raises SourceError if that counts
         as data loss, and if the log was truncated.
         """
-        found = self._open[key]
-        partition = m.ListOffsetsPartition(key.partition, timestamp=_EARLIEST)
+        found = self._open[tp]
+        partition = m.ListOffsetsPartition(tp.partition, timestamp=_EARLIEST)
         answer = await peer.ask(
             m.ListOffsetsResponse,
-            m.ListOffsetsRequest(replica_id=-1, topics=[m.ListOffsetsTopic(key.topic, [partition])]),
+            m.ListOffsetsRequest(replica_id=-1, topics=[m.ListOffsetsTopic(tp.topic, [partition])]),
             deadline,
         )
         first = answer.topics[0].partitions[0]
         if first.error_code:
-            raise self._refused(key, error_for(first.error_code))
+            raise self._refused(tp, error_for(first.error_code))
         if first.offset <= found.start:
             raise SourceError(f"{found}: offset {found.start} is beyond the end of the log, which has been cut since")
         if self._options.fails_on_data_loss:
@@ -265,8 +265,8 @@ class _LogReader:
             )
         self._advance(found, first.offset)
 
-    def _refused(self, key: TopicPartition, failure: Exception) -> SourceError:
-        found = self._open[key]
+    def _refused(self, tp: TopicPartition, failure: Exception) -> SourceError:
+        found = self._open[tp]
         return SourceError(f"{found}, offset {found.start}: {_reason(failure)}")
 
     def _stuck(self, error: Exception) -> SourceError:

@@ -39,14 +39,14 @@ async def _measure(measure: LogMeasure) -> dict[TopicPartition, Row]:
     found: dict[TopicPartition, Row] = {}
     there: dict[TopicPartition, LogEnds] = {}
     absent: list[TopicPartition] = []
-    for key in measure.wanted:
-        match measure.instant.logs.get(key):
+    for tp in measure.wanted:
+        match measure.instant.logs.get(tp):
             case None:
-                absent.append(key)
+                absent.append(tp)
             case LogEnds() as log:
-                there[key] = log
+                there[tp] = log
             case InstantRefused() as why:
-                found[key] = _row(**why._asdict())
+                found[tp] = _row(**why._asdict())
     cluster = measure.cluster
     times: dict[TopicPartition, list[Row]] = {}
     retentions: dict[str, int | None] = {}
@@ -54,26 +54,26 @@ async def _measure(measure: LogMeasure) -> dict[TopicPartition, Row]:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             found |= await _absent(admin, absent)
             retentions = await _retentions(admin, measure.wanted, there)
-            times, unread = await _record_times(admin, {key: measure.wanted[key] for key in there}, there)
+            times, unread = await _record_times(admin, {tp: measure.wanted[tp] for tp in there}, there)
     except (ClientError, KafkaError) as error:
-        found |= {key: _row(problem=cluster.failing(error)) for key in absent}
+        found |= {tp: _row(problem=cluster.failing(error)) for tp in absent}
         unread = dict.fromkeys(there, cluster.failing(error))  # the ends of their logs are known all the same
-    for key, log in there.items():
-        found[key] = _row(
+    for tp, log in there.items():
+        found[tp] = _row(
             **log._asdict(),
-            records=times.get(key, []),
-            retention_ms=retentions.get(key.topic),
+            records=times.get(tp, []),
+            retention_ms=retentions.get(tp.topic),
             measured_time=measure.instant.measured_ms * 1000,
-            problem=unread.get(key),
+            problem=unread.get(tp),
         )
     return found
 
 
 async def _absent(admin: Admin, tps: Sequence[TopicPartition]) -> dict[TopicPartition, Row]:
     """Why partitions were not listed: deleted, or not visible to this principal."""
-    described = await admin.describe_topics({key.topic for key in tps})
+    described = await admin.describe_topics({tp.topic for tp in tps})
     gone = UnknownTopicOrPartition()
-    return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in tps}
+    return {tp: _row(**refused(described.failed.get(tp.topic, gone))._asdict()) for tp in tps}
 
 
 async def _retentions(
@@ -82,7 +82,7 @@ async def _retentions(
     """How long records are kept, in ms, by topic with records that a group has still to read; unknown ones are
     missing.
     """
-    topics = {key.topic for key, log in logs.items() if any(offset < log.log_end_offset for offset in wanted[key])}
+    topics = {tp.topic for tp, log in logs.items() if any(offset < log.log_end_offset for offset in wanted[tp])}
     if not topics:
         return {}
     try:
@@ -112,10 +112,10 @@ async def _record_times(
     record of the log; an offset at or after the log end has no record.
     """
     offsets_by_position: dict[Position, list[int]] = {}
-    for key, offsets in wanted.items():
+    for tp, offsets in wanted.items():
         for offset in offsets:
-            if offset < logs[key].log_end_offset:
-                position = Position(key.topic, key.partition, max(offset, logs[key].log_start_offset))
+            if offset < logs[tp].log_end_offset:
+                position = Position(tp.topic, tp.partition, max(offset, logs[tp].log_start_offset))
                 offsets_by_position.setdefault(position, []).append(offset)
     read = await admin.first_records(offsets_by_position)
     in_transactions = [at for at, record in read.done.items() if record is not None and record.is_transactional]
@@ -124,11 +124,11 @@ async def _record_times(
     for position, record in read.done.items():
         if position in committed.failed:
             continue
-        key = position.topic_partition
-        is_there, time_us = _within(record, logs[key].log_end_offset)
-        is_left, left_us = _within(committed.done.get(position, record), logs[key].last_stable_offset)
+        tp = position.topic_partition
+        is_there, time_us = _within(record, logs[tp].log_end_offset)
+        is_left, left_us = _within(committed.done.get(position, record), logs[tp].last_stable_offset)
         row = {"is_there": is_there, "time": time_us, "is_committed_there": is_left, "committed_time": left_us}
-        found.setdefault(key, []).extend({"offset": offset, **row} for offset in offsets_by_position[position])
+        found.setdefault(tp, []).extend({"offset": offset, **row} for offset in offsets_by_position[position])
     unread = {
         position.topic_partition: f"the record at offset {position.offset}: {refused(failure).problem}"
         for position, failure in {**read.failed, **committed.failed}.items()

@@ -150,15 +150,15 @@ async def plan_cluster(options: ReadOptions, number: int, *, measures: bool, of_
             name = cluster.name or cluster_id or _DEFAULT_NAME
             partitions = await _partitions(admin, cluster)
             _check_named(cluster, partitions)
-            read = None if of_all else {key.topic for key in partitions}
+            read = None if of_all else {tp.topic for tp in partitions}
             begins = await list_logs(admin, read) if measures else None
             there = partitions if begins is None else _there(cluster, partitions, begins.earliest)
             earliest = await _listed(admin, cluster, dict.fromkeys(there, OffsetSpec.earliest()))
             latest = await _listed(admin, cluster, dict.fromkeys(there, OffsetSpec.latest()))
-            log = {key: (earliest[key].offset, latest[key].offset) for key in there}
+            log = {tp: (earliest[tp].offset, latest[tp].offset) for tp in there}
             ends = await _offsets(admin, cluster, cluster.end, log, False)
             # Right after the ends of the offsets topic were listed.
-            stable = {key: ends.get(key) for key in partitions}
+            stable = {tp: ends.get(tp) for tp in partitions}
             instant = None if begins is None else await _instant(admin, cluster_id, stable, begins)
             starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
     except SourceError as error:
@@ -169,8 +169,8 @@ async def plan_cluster(options: ReadOptions, number: int, *, measures: bool, of_
         failure.cluster_id = cluster_id
         raise failure from error
     ranges = []
-    for key, (first, last) in log.items():
-        found = Range(number, name, key.topic, key.partition, starts[key], ends[key])
+    for tp, (first, last) in log.items():
+        found = Range(number, name, tp.topic, tp.partition, starts[tp], ends[tp])
         ranges.append(_within_log(found, first, last, options.fails_on_data_loss))
     return Planned(ranges, instant)
 
@@ -191,11 +191,11 @@ def _there(
     """The partitions that can be read: those without a leader are left out. Raises SourceError if no partition has a
     leader, and for one that does not exist or that the principal may not read.
     """
-    found = [key for key in partitions if key not in listed.failed]
-    for key in partitions:
-        failure = listed.failed.get(key)
+    found = [tp for tp in partitions if tp not in listed.failed]
+    for tp in partitions:
+        failure = listed.failed.get(tp)
         if failure is not None and (not found or isinstance(failure, _DEFINITE)):
-            raise SourceError(f"cluster {cluster.title}, partition {key}: {_why(failure)}")
+            raise SourceError(f"cluster {cluster.title}, partition {tp}: {_why(failure)}")
     return found
 
 
@@ -292,8 +292,8 @@ async def _listed(
     admin: Admin, cluster: ClusterOptions, specs: Mapping[TopicPartition, OffsetSpec]
 ) -> Mapping[TopicPartition, ListedOffset]:
     found = await admin.list_offsets(specs, read_committed=cluster.reads_committed)
-    for key, failure in found.failed.items():
-        raise SourceError(f"cluster {cluster.title}, partition {key}: {_why(failure)}")
+    for tp, failure in found.failed.items():
+        raise SourceError(f"cluster {cluster.title}, partition {tp}: {_why(failure)}")
     return found.done
 
 
@@ -302,22 +302,22 @@ async def _offsets(
 ) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     times: dict[TopicPartition, OffsetSpec] = {}
-    for key, (first, last) in log.items():
-        timestamp = wanted.timestamp_by_partition.get(key, wanted.timestamp_ms)
-        offset = wanted.offset_by_partition.get(key, wanted.offset)
+    for tp, (first, last) in log.items():
+        timestamp = wanted.timestamp_by_partition.get(tp, wanted.timestamp_ms)
+        offset = wanted.offset_by_partition.get(tp, wanted.offset)
         if timestamp is not None:
-            times[key] = OffsetSpec(timestamp)
+            times[tp] = OffsetSpec(timestamp)
         else:
-            found[key] = first if offset == EARLIEST else last if offset == LATEST else offset
+            found[tp] = first if offset == EARLIEST else last if offset == LATEST else offset
     if times:
-        for key, listed in (await _listed(admin, cluster, times)).items():
+        for tp, listed in (await _listed(admin, cluster, times)).items():
             if listed.offset < 0 and fails:
-                time = times[key].timestamp
+                time = times[tp].timestamp
                 raise SourceError(
-                    f"cluster {cluster.title}, partition {key}: no record at or after {time}: "
+                    f"cluster {cluster.title}, partition {tp}: no record at or after {time}: "
                     "set startingOffsetsByTimestampStrategy=latest to start at the end then"
                 )
-            found[key] = log[key][1] if listed.offset < 0 else min(listed.offset, log[key][1])
+            found[tp] = log[tp][1] if listed.offset < 0 else min(listed.offset, log[tp][1])
     return found
 
 

@@ -74,11 +74,9 @@ class PartitionCalls:
         compacted topic, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DELETE).
         """
         before = keyed(before, TopicPartition, "before")
-        for partition, offset in before.items():
+        for tp, offset in before.items():
             if offset is not None and offset < 0:
-                raise IllegalArgument(
-                    f"{partition}: an offset must not be negative: {offset}; None deletes all records"
-                )
+                raise IllegalArgument(f"{tp}: an offset must not be negative: {offset}; None deletes all records")
         deadline = self._cluster.deadline("deleteRecords", timeout_ms)
 
         async def ask(
