@@ -12,6 +12,7 @@ REPLACED = [
     ("", r"verdict", LIMITS, "a group has a status, a plan fits, a page has a headline"),
     ("", r"\b(key|partition|place): TopicPartition\b", "", "tp"),
     ("", r"\bremarks?\b", "", "note"),
+    ("html/ live/ pipeline/ web/", r"grows by|lag trend|lost_records", "", "lag change, lost"),
     ("operations/", r"\.(oldest|latest)\b(?!\()", "", "log_start, log_end"),
     ("api/ broker/ client/ coordinator/ live/ pipeline/", r"trouble", "", "refusal, problem or reason"),
     ("broker/ client/ coordinator/", r"\b_?answers?(: [A-Z]| = |\.[a-z]|\[)", "", "response"),

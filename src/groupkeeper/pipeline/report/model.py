@@ -168,7 +168,7 @@ class Partition(NamedTuple):
     """The age of the oldest record to read; None: unknown, as in share groups."""
     lag_basis: str | None
     """How `lag_ms` is known: exact, interpolated, unknown; None: a share group."""
-    growth_per_s: float | None
+    lag_change_per_s: float | None
     """Records produced less those read."""
     catch_up_ms: int | None
     """Time until lag is 0 if both rates stay; None: never, or unknown."""

@@ -14,7 +14,7 @@ from groupkeeper.html.plots import Activity
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.moved import with_change_columns
-from groupkeeper.pipeline.report import impact
+from groupkeeper.pipeline.report import findings
 from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
 from groupkeeper.pipeline.report.model import STATUSES, Cluster, Finding, Group, Report, Rewind, Stale, Unmeasured
@@ -102,22 +102,22 @@ class _Reader:
             self._unmeasured(),
         )  # fmt: skip
 
-    def _reported(self, groups: Sequence[Group]) -> list[impact.ReportedGroup]:
+    def _reported(self, groups: Sequence[Group]) -> list[findings.ReportedGroup]:
         lags = self._opened.table(LAG, _TRENDS, _IS_READABLE).to_pylist()
         judged = self._opened.table(STATUS).to_pylist()
         retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
-        return impact.reported(groups, lags, judged, retention)
+        return findings.reported(groups, lags, judged, retention)
 
     def _findings(
-        self, known: Sequence[impact.ReportedGroup], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
+        self, known: Sequence[findings.ReportedGroup], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
     ) -> tuple[Finding, ...]:
         lost = {each[:2]: each.lost for each in stale if each.reason == "below_log_start"}
-        storms = impact.fullest(rebalances)
+        storms = findings.fullest(rebalances)
         return (
-            *impact.acting(known, lost, storms, self._ways),
-            *impact.calmed(known, storms, self._ways),
-            *impact.held(self._opened.table(TRANSACTIONS).to_pylist(), self._ways),
-            *impact.unused(shown, self._ways),
+            *findings.acting(known, lost, storms, self._ways),
+            *findings.calmed(known, storms, self._ways),
+            *findings.held(self._opened.table(TRANSACTIONS).to_pylist(), self._ways),
+            *findings.unused(shown, self._ways),
         )
 
     def _unmeasured(self) -> tuple[Unmeasured, ...]:

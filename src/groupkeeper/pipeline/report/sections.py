@@ -85,10 +85,10 @@ def _facts(report: Report, group: Group, details: Details) -> Iterator[tuple[str
     at_least = "≥ " if group.unknown and group.lag is not None else ""
     yield "lag", f"{at_least}{words.number(group.lag)}"
     yield "time lag", words.duration(group.lag_ms)
-    known = [each for each in details.partitions if each.growth_per_s is not None]
+    known = [each for each in details.partitions if each.lag_change_per_s is not None]
     if known:
-        growth = sum(each.growth_per_s or 0 for each in known)
-        yield "grows by", f"{'+' * (growth > 0)}{words.rate(growth)}".replace("-", "−")
+        change = sum(each.lag_change_per_s or 0 for each in known)
+        yield "lag change", f"{'+' * (change > 0)}{words.rate(change)}".replace("-", "−")
         caught = max((each.catch_up_ms for each in known if each.catch_up_ms is not None), default=None)
         never = any(each.lag and each.catch_up_ms is None for each in known)
         yield "caught up in", "never" if never else words.duration(caught)
@@ -134,8 +134,12 @@ def _estimated(each: Partition) -> str:
     return ("~ " if each.lag_basis == "interpolated" else "") + words.duration(each.lag_ms)
 
 
+def _lag_change(each: Partition) -> str:
+    return "—" if each.lag_change_per_s is None else words.rate(each.lag_change_per_s)
+
+
 def _caught_up(each: Partition) -> str:
-    if each.catch_up_ms is None and each.growth_per_s is not None and each.lag:
+    if each.catch_up_ms is None and each.lag_change_per_s is not None and each.lag:
         return "never"
     return words.duration(each.catch_up_ms)
 
@@ -172,12 +176,11 @@ def _events(events: Sequence[Event]) -> str:
 _PARTITIONS: Sequence[PageColumn[Partition]] = [
     PageColumn("status", lambda each: status(each.status), by=lambda each: STATUSES.index(each.status)),
     PageColumn("partition", lambda each: f"{text(each.topic)}-{each.partition}", "name"),
-    number_column("committed", lambda each: each.committed_offset),
+    number_column("committed offset", lambda each: each.committed_offset),
     number_column("log end", lambda each: each.log_end_offset),
     number_column("lag", lambda each: each.lag),
     PageColumn("time lag", lambda each: _estimated(each), "n", by=lambda each: each.lag_ms),
-    PageColumn("grows by", lambda each: "—" if each.growth_per_s is None else words.rate(each.growth_per_s), "n",
-               by=lambda each: each.growth_per_s or 0),
+    PageColumn("lag change", lambda each: _lag_change(each), "n", by=lambda each: each.lag_change_per_s or 0),
     PageColumn("caught up in", lambda each: _caught_up(each), "n", by=lambda each: each.catch_up_ms),
     PageColumn("retention margin", lambda each: words.margin(each.margin_ms), "n", by=lambda each: each.margin_ms),
     time_column("last commit", lambda each: each.commit_time),

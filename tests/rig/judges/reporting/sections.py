@@ -74,7 +74,7 @@ def _partitions(resting: Resting, name: tuple[str, str], section: Section, verdi
         if offset is not None:
             lag = max(0, resting.end(key) - max(0, offset))
             wanted[key[2:]] = tuple(f"{one:,}" for one in (offset, resting.end(key), lag))
-    found = {place_of(line["partition"]): (line["committed"], line["log end"], line["lag"])
+    found = {place_of(line["partition"]): (line["committed offset"], line["log end"], line["lag"])
              for line in section.partitions}  # fmt: skip
     verdict.comparisons += 3 * len(wanted)
     verdict.counts["sections of the report: partitions judged"] += 1
@@ -107,7 +107,7 @@ def spoilt(
     if known:
         one = rng.choice(known)
         first, *others = whole[one].partitions
-        for column in ("committed", "log end", "lag"):
+        for column in ("committed offset", "log end", "lag"):
             rows = [{**first, column: "7,777,777"}, *others]
             yield f"another {column} in a section", {**whole, one: replace(whole[one], partitions=rows)}
         yield "a partition too few in a section", {**whole, one: replace(whole[one], partitions=others)}

@@ -11,7 +11,7 @@ import pytest
 from groupkeeper.cli.pipeline.report import summary_text
 from groupkeeper.html.look import SCRIPT, STYLE
 from groupkeeper.html.plots import Activity, LagLine
-from groupkeeper.pipeline.report import impact
+from groupkeeper.pipeline.report import findings
 from groupkeeper.pipeline.report.lag_lines import Steps, lag_at, log_of
 from groupkeeper.pipeline.report.model import (
     STATUSES,
@@ -39,12 +39,12 @@ def a_group(group_id: str = "g", **values: object) -> Group:
     usual = Group(
         "c", group_id, "consumer", "Stable", 2, 3, "lagging", "committing", BEGIN, 1_234_567, 3_605_000, 0, NOW, 4
     )
-    (need,) = impact.reported([usual._replace(**values)], [], [], [])  # type: ignore[arg-type]
+    (need,) = findings.reported([usual._replace(**values)], [], [], [])  # type: ignore[arg-type]
     return need.group
 
 
 def acting(groups: list[Group]) -> list[Finding]:
-    return impact.acting(impact.reported(groups, [], [], []), {}, {})
+    return findings.acting(findings.reported(groups, [], [], []), {}, {})
 
 
 def a_report(groups: list[Group], **values: object) -> Report:

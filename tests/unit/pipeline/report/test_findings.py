@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupkeeper.pipeline.report import front, impact
+from groupkeeper.pipeline.report import findings, front
 from groupkeeper.pipeline.report.model import Finding, Group
 from groupkeeper.pipeline.tables import RATES
 from groupkeeper.rules.urgency import Urgency
@@ -44,7 +44,7 @@ def found_of(
 ) -> list[Finding]:  # fmt: skip
     """What is to be acted on. `retention_h`: of all topics, 0: not known."""
     kept = [{"cluster": "c", "topic": row["topic"], "retention_ms": retention_h * HOUR_MS or None} for row in rows]
-    return impact.acting(impact.reported(groups, rows, judged, kept), lost, {}, ways)
+    return findings.acting(findings.reported(groups, rows, judged, kept), lost, {}, ways)
 
 
 @pytest.mark.parametrize(
@@ -146,18 +146,18 @@ def test_a_storm_is_ten_rebalances_within_any_ten_minutes() -> None:
 
     rows = [*rates("split", 8, 17), *rates("slow", 0, 10, 20), *rates("worst", 3, 4, 5), *rates("once", 0)]
     table = pa.Table.from_pylist(rows, RATES.arrow).select(["cluster", "group_id", "minute", "completed_rebalances"])
-    most = impact.fullest(table)
+    most = findings.fullest(table)
     assert most["c", "split"] == (10, NOW + timedelta(minutes=8))
     assert most["c", "slow"][0] == 5
     groups = [a_group(name) for name in ("split", "slow", "worst", "once", "quiet")]
-    known = impact.reported([*groups, a_group("now", "unstable", rule="11 rebalances")], [], [], [])
-    found = impact.calmed(known, {**most, ("c", "now"): (11, NOW)})
+    known = findings.reported([*groups, a_group("now", "unstable", rule="11 rebalances")], [], [], [])
+    found = findings.calmed(known, {**most, ("c", "now"): (11, NOW)})
     assert [(each.group_id, each.value) for each in found] == [("worst", 15), ("split", 10)]
     assert found[0].note == "4 rebalances in the whole time shown; it is lagging now"
-    (now,) = (each for each in impact.acting(known, {}, {("c", "now"): (11, NOW)}) if each.group_id == "now")
+    (now,) = (each for each in findings.acting(known, {}, {("c", "now"): (11, NOW)}) if each.group_id == "now")
     assert (now.kind, front.figure(now), now.time) == ("storm", "11 rebalances in 10 min", NOW)
     assert now.note == "11 rebalances: members come and go, or take too long between two polls."
-    assert impact.fullest(table.slice(0, 0)) == {}
+    assert findings.fullest(table.slice(0, 0)) == {}
 
 
 def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
@@ -169,7 +169,7 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
         {**usual, "groups": 2},
         {**usual, "is_hanging": True, "transactional_id": None, "timeout_ms": None, "held_offsets": 70},
     ]
-    hanging, holding = impact.held(rows)
+    hanging, holding = findings.held(rows)
     assert shlex.join(hanging.command) == f"groupkeeper transactions abort --partition orders:1 {WHERE}"
     assert shlex.join(holding.command) == f"groupkeeper transactions abort {WHERE} tx"
     assert (front.figure(hanging), hanging.partition) == ("70 offsets held", "orders-1")
@@ -177,7 +177,7 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
         hanging.note == "producer 5, open for 1 h (hanging); no coordinator has it: nothing will end it; 0 groups wait"
     )
     assert holding.note == "tx, open for 1 h (late); its coordinator should have aborted it after 15 min; 2 groups wait"
-    (young,) = impact.held([{**rows[1], "open_ms": 60_000, "groups": 1}])
+    (young,) = findings.held([{**rows[1], "open_ms": 60_000, "groups": 1}])
     assert young.note == "tx, open for 1 min (open); its coordinator aborts it after 15 min; 1 group waits"
     assert shlex.join(young.command) == f"groupkeeper transactions describe {WHERE} tx"
 
