@@ -310,7 +310,7 @@ def topic_series(series: Series, topic: str, page: Page, told: Series | None = N
         own = (line["group"], topic)
         for name, column in ((PARTITIONS, "partitions"), (ON_IT, "members on it"), (LAG, "lag"), (LOST, "lost")):
             _set(series, name, _number(line[column]), *own)
-        _set(series, BY_STATUS, _number(line["without commit"]), *own, "uncommitted")
+        _set(series, BY_STATUS, _number(line["uncommitted partitions"]), *own, "uncommitted")
         _set(series, SECONDS, seconds_of(line["time lag"]), *own)
         for name, column in ((LAG, "lag"), (SECONDS, "time lag")):
             if line[column] == "unknown" and told is not None:

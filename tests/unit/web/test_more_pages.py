@@ -181,7 +181,7 @@ def chains(node: ast.expr) -> set[str]:
 
 
 def test_columns_sort_by_what_they_show() -> None:
-    """Only a group's status sorts by more, its urgency: `row.place`."""
+    """Only a group's status sorts by more, its urgency: `row.rank`."""
     wrong = []
     for path in Path(parts.__file__).parent.glob("*.py"):
         seen = set[str]()
@@ -190,7 +190,7 @@ def test_columns_sort_by_what_they_show() -> None:
                 case ast.Call(ast.Name("PageColumn"), [title, shown, _, _, by]):
                     cell = [f"{of}." for of in chains(shown)]
                     hidden = {of for of in chains(by) if not any(f"{of}.".startswith(each) for each in cell)}
-                    if hidden - {"row.place"} or ast.unparse(by) in seen:
+                    if hidden - {"row.rank"} or ast.unparse(by) in seen:
                         wrong.append(ast.unparse(title))
                     seen.add(ast.unparse(by))
     assert wrong == [], f"these sort by something else than their cells show, or as another column does: {wrong}"

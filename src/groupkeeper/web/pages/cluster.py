@@ -168,7 +168,7 @@ def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
 
 def _problem(group: GroupView) -> str:
     return (
-        parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag) or parts.unread(group)
+        parts.problem(group.problems[0]) if group.problems else parts.open_starts_text(group.lag) or parts.unread(group)
     )
 
 

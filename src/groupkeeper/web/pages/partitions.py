@@ -124,7 +124,7 @@ def partitions_table(
     csv = parts.url("/partitions.csv", cluster=snapshot.cluster, group=group.group_id, **order.parameters)
     saved = f'<a href="{csv}">CSV</a>' if snapshot.is_up else ""
     note = f'<p class="soft">{more}{saved}</p>' if more or saved else ""
-    return _without_commit(group) + note + table
+    return _open_starts(group) + note + table
 
 
 def _offset(group: GroupView) -> str:
@@ -167,11 +167,11 @@ def _problem(row: PartitionLag) -> str:
     return f"{type(row.failure).__name__}: {row.failure}" if failed else ""
 
 
-def _without_commit(group: GroupView) -> str:
+def _open_starts(group: GroupView) -> str:
     if not group.lag.open_starts:
         return ""
     setting = "share.auto.offset.reset" if group.group_type is GroupType.SHARE else "auto.offset.reset"
-    caption = parts.without_commit(group.lag).replace("committed offset", _offset(group))
+    caption = parts.open_starts_text(group.lag).replace("committed offset", _offset(group))
     return (
         f'<p class="note">{caption}. How many of these records wait is unknown: it depends on '
         f"<code>{setting}</code> of the group's clients.</p>"

@@ -396,7 +396,7 @@ def time_lag(of: LagSum, wait: WaitSum) -> str:
     return marked(wait.lag_ms, is_least=is_least, is_estimated=bool(wait.estimated))
 
 
-def without_commit(of: LagSum) -> str:
+def open_starts_text(of: LagSum) -> str:
     """Text about partitions without a commit whose waiting records are unknown; "": there are none."""
     if not of.open_starts:
         return ""

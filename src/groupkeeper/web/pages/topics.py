@@ -140,7 +140,7 @@ _READER_COLUMNS: Sequence[PageColumn[TopicReader]] = [
     PageColumn("state", lambda reader: reader.group.group_state or "—", "t"),
     number_column("members on it", lambda reader: reader.view.assigned, "members"),
     number_column("partitions", lambda reader: reader.view.lag.partitions),
-    number_column("without commit", lambda reader: reader.view.lag.uncommitted_partitions),
+    number_column("uncommitted partitions", lambda reader: reader.view.lag.uncommitted_partitions),
     PageColumn("lag", lambda reader: parts.lag(reader.view.lag), "n", "lag", lambda reader: reader.view.lag.lag),
     PageColumn("time lag", lambda reader: parts.time_lag(reader.view.lag, reader.view.wait), "n", "time_lag",
                lambda reader: reader.view.wait.lag_ms),
