@@ -470,9 +470,9 @@ class Log(NamedTuple):
 
 
 def _interpolated(at: int, points: dict[int, int], log: Log) -> int:
-    """Whoever commits an offset shows that the records before it were there."""
+    """Whoever commits an offset of the log shows that the records before it were there."""
     low = max(offset for offset in points if offset <= at)
-    high = min((offset for offset in points if offset > at), default=None)
+    high = min((offset for offset in points if at < offset <= log.end), default=None)
     end, end_ms = (log.end, log.measured_ms) if high is None else (high, points[high])
     share = (float(at) - float(low)) / (float(end) - float(low))
     return min(int(points[low] + share * (end_ms - points[low])), end_ms)

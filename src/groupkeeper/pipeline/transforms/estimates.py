@@ -54,7 +54,7 @@ def untimed_by_tasks(wanted: DataFrame, log_offsets: DataFrame) -> DataFrame:
 
 def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
     """Rows of tables.state.ESTIMATES for rows of UNTIMED, interpolated between commits of any group for the partition
-    (rows of tables.COMMITS): a commit of an offset shows that the records before it existed.
+    (rows of tables.COMMITS): a commit of an offset of the log shows that the records before it existed.
 
     Commits and requests are sorted together: a join would make a row for each pair of them in a partition.
     """
@@ -80,5 +80,7 @@ def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
     share = (at - low) / (high - low)
     begin_ms, end_ms = F.unix_millis("low.point_time"), F.unix_millis("high.point_time")
     estimate = F.timestamp_millis(F.least((begin_ms + share * (end_ms - begin_ms)).cast("bigint"), end_ms))
-    found = around.withColumn("high", F.coalesce("high", end)).withColumn("estimated_time", estimate)
+    in_log = F.col("high.point") <= F.col("log_end_offset")
+    found = around.withColumn("high", F.when(in_log, F.col("high")).otherwise(end))
+    found = found.withColumn("estimated_time", estimate)
     return found.withColumnRenamed("at", "committed_offset").select(*ESTIMATES.names)
