@@ -10,8 +10,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
+from groupkeeper.operations.plans.cluster_state import describe
 from groupkeeper.operations.plans.execution import Applied
-from groupkeeper.operations.plans.guard import PlanFit
+from groupkeeper.operations.plans.fit import PlanFit
 from groupkeeper.operations.plans.model import Kind, PlanTrouble
 from groupkeeper.operations.plans.recorder import (
     BegunPart,
@@ -23,7 +24,6 @@ from groupkeeper.operations.plans.recorder import (
     known_cluster_id,
 )
 from groupkeeper.operations.plans.reset import INACTIVE, parse_topic_argument
-from groupkeeper.operations.plans.world import describe
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
 

@@ -10,12 +10,12 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError, UnsupportedVersion
 from groupkeeper.java_numbers import LONG_MAX
+from groupkeeper.operations.plans.cluster_state import Committed, FoundGroups, Logs, find_groups, find_logs
 from groupkeeper.operations.plans.execution import carry_out
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import Recorder, cluster_id_of
 from groupkeeper.operations.plans.reset import moved
-from groupkeeper.operations.plans.world import Committed, FoundGroups, Logs, find_groups, find_logs
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
 

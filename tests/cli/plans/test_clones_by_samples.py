@@ -19,7 +19,7 @@ from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
 from groupkeeper.operations.plans.clones.search_order import Hints, find_offsets
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
-from groupkeeper.operations.plans.world import find_logs
+from groupkeeper.operations.plans.cluster_state import find_logs
 
 RECORDS, OTHERS = 8_000, 5_000
 PLACES = 15

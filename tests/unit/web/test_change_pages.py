@@ -9,7 +9,7 @@ from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetad
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.builder import Made
-from groupkeeper.operations.plans.guard import PlanFit
+from groupkeeper.operations.plans.fit import PlanFit
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.access.people import Person

@@ -20,7 +20,7 @@ from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.execution import Applied, apply_plan
-from groupkeeper.operations.plans.guard import check
+from groupkeeper.operations.plans.fit import check
 from groupkeeper.operations.problems import Attempt
 
 _GROUPS_AT_A_TIME = 500

@@ -22,7 +22,7 @@ from groupkeeper.operations.plans import reset as resets
 from groupkeeper.operations.plans.builder import Made, aim, make_reset
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.execution import Applied, apply_plan
-from groupkeeper.operations.plans.guard import check
+from groupkeeper.operations.plans.fit import check
 from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, GroupPlan, PlanTrouble
 from groupkeeper.operations.reporting.plan_rows import reset_row
 from groupkeeper.protocol.errors import GroupAuthorizationFailed

@@ -21,7 +21,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.consequences import trouble_problem
 from groupkeeper.operations.plans.execution import Applied, apply_plan, wait_until_inactive
-from groupkeeper.operations.plans.guard import PlanFit, check
+from groupkeeper.operations.plans.fit import PlanFit, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recorder import UNANSWERED, Recorder

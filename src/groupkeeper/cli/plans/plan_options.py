@@ -17,10 +17,10 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Otherwise, PlanTopics, Policies
+from groupkeeper.operations.plans.cluster_state import will_be_made
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.model import Kind, Plan
 from groupkeeper.operations.plans.reset import Scenario, parse_topic_argument
-from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reporting.plan_rows import change_rows
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import SHARE_KINDS

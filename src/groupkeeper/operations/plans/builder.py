@@ -13,6 +13,15 @@ from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.errors import NoPlan, NoSuchTime, NothingCommitted, OutOfRange
 from groupkeeper.operations.plans import reset
 from groupkeeper.operations.plans.by_time import Since, first_since
+from groupkeeper.operations.plans.cluster_state import (
+    MOST_TIMES,
+    Committed,
+    FoundGroups,
+    Logs,
+    find_ends,
+    find_groups,
+    record_times,
+)
 from groupkeeper.operations.plans.model import (
     Adjustment,
     AdjustmentKind,
@@ -24,15 +33,6 @@ from groupkeeper.operations.plans.model import (
     PlanTrouble,
 )
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import (
-    MOST_TIMES,
-    Committed,
-    FoundGroups,
-    Logs,
-    find_ends,
-    find_groups,
-    record_times,
-)
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 

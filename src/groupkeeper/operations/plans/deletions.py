@@ -8,9 +8,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import NothingToDelete
 from groupkeeper.operations.plans.builder import Made, PlanTopics, with_times
+from groupkeeper.operations.plans.cluster_state import Committed, find_ends, find_groups
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import Committed, find_ends, find_groups
 from groupkeeper.operations.topics import describe_topics
 
 NO_PARTITIONS = PlannedTopic(None, 0)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
-from groupkeeper.operations.plans.guard import PlanFit, check, refuse_other_cluster
+from groupkeeper.operations.plans.cluster_state import FoundGroup, describe
+from groupkeeper.operations.plans.fit import PlanFit, check, refuse_other_cluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import Outcome, Recorder, commit
 from groupkeeper.operations.plans.reset import INACTIVE
-from groupkeeper.operations.plans.world import FoundGroup, describe
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _LOOK_EVERY_S = 0.5

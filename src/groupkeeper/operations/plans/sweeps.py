@@ -18,8 +18,17 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.operations.commit_times import CommitTime, CommitTimes, commit_times
 from groupkeeper.operations.groups import read_topics
-from groupkeeper.operations.plans import world
 from groupkeeper.operations.plans.builder import Made, PlanTopics
+from groupkeeper.operations.plans.cluster_state import (
+    Committed,
+    FoundGroup,
+    FoundGroups,
+    Logs,
+    find_ends,
+    find_groups,
+    last_records,
+    times_unknown,
+)
 from groupkeeper.operations.plans.deletions import NO_PARTITIONS, chosen
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
@@ -63,13 +72,13 @@ async def make_sweep(
     A group without members is idle when it had no commit and no members for this time. Of a group with members only
     topics that no member reads are swept. Raises what makes all of them fail.
     """
-    groups = await world.find_groups(admin, list(group_ids))
+    groups = await find_groups(admin, list(group_ids))
     troubles = groups.troubles
     wanted = {key: chosen(topics, committed) for key, committed in groups.committed.items() if key not in groups.failed}
     tps = dict.fromkeys(tp for some in wanted.values() for tp in some)
     described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in tps))
     missing = {tp: why for tp in tps if (why := _why_missing(tp, described)) is not None}
-    logs = await world.find_ends(admin, [tp for tp in tps if tp not in missing], described)
+    logs = await find_ends(admin, [tp for tp in tps if tp not in missing], described)
     times, unknown = CommitTimes({}, {}, {}, 0), list[str]()
     retention_ms = criteria.retention_ms
     has_commits = any(wanted.values())
@@ -99,9 +108,7 @@ def _why_missing(tp: TopicPartition, described: Batch[str, TopicDescription]) ->
     return None
 
 
-def _facts(
-    plans: Iterable[GroupPlan], logs: world.Logs, missing: Mapping[TopicPartition, str]
-) -> dict[str, PlannedTopic]:
+def _facts(plans: Iterable[GroupPlan], logs: Logs, missing: Mapping[TopicPartition, str]) -> dict[str, PlannedTopic]:
     facts: dict[str, PlannedTopic] = {}
     for tp in (tp for plan in plans for tp in plan.changes):
         found = logs.facts(tp.topic, is_whole=tp in missing)
@@ -117,7 +124,7 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
     return list({str(failure): failure for failure in failures}.values())
 
 
-async def _times_of_records(admin: Admin, groups: world.FoundGroups, logs: world.Logs) -> tuple[CommitTimes, list[str]]:
+async def _times_of_records(admin: Admin, groups: FoundGroups, logs: Logs) -> tuple[CommitTimes, list[str]]:
     """Estimates commit times by the times of the last records before the committed offsets: a commit is never older.
     Returns also the reasons why other times are unknown.
     """
@@ -127,7 +134,7 @@ async def _times_of_records(admin: Admin, groups: world.FoundGroups, logs: world
         for tp, commit in committed.items()
         if tp in logs.log_starts and logs.log_starts[tp] < commit.offset <= logs.log_ends[tp]
     }
-    found = await world.last_records(admin, ends)
+    found = await last_records(admin, ends)
     commits: dict[str, dict[TopicPartition, CommitTime]] = {}
     for group_id, committed in groups.committed.items():
         at = {tp: Position(*tp, commit.offset) for tp, commit in committed.items()}
@@ -137,7 +144,7 @@ async def _times_of_records(admin: Admin, groups: world.FoundGroups, logs: world
             record = found.done.get(at[tp])
             if record is not None and record.timestamp >= 0:
                 commits.setdefault(group_id, {})[tp] = CommitTime(commit.offset, record.timestamp)
-    return CommitTimes(commits, {}, {}, 0), world.times_unknown(found.failed)
+    return CommitTimes(commits, {}, {}, 0), times_unknown(found.failed)
 
 
 class _Sweep:
@@ -147,8 +154,8 @@ class _Sweep:
         self,
         criteria: Criteria,
         now_ms: int,
-        groups: world.FoundGroups,
-        logs: world.Logs,
+        groups: FoundGroups,
+        logs: Logs,
         missing: Mapping[TopicPartition, str],
         times: CommitTimes,
     ) -> None:
@@ -190,12 +197,12 @@ class _Sweep:
     ) -> Change:
         return Change(before, after, self._logs.log_starts.get(tp), self._logs.log_ends.get(tp), why=why)
 
-    def _known(self, group_id: str, committed: world.Committed) -> dict[TopicPartition, CommitTime]:
+    def _known(self, group_id: str, committed: Committed) -> dict[TopicPartition, CommitTime]:
         """Times of the current commits; commits made since the offsets were fetched are left out."""
         times = self._times.commits.get(group_id, {})
         return {tp: one for tp, one in times.items() if tp in committed and committed[tp].offset == one.offset}
 
-    def _idle(self, group_id: str, committed: world.Committed, group: world.FoundGroup | None) -> dict[str, str]:
+    def _idle(self, group_id: str, committed: Committed, group: FoundGroup | None) -> dict[str, str]:
         """The idle topics of a group, with the age of their last commit, in words."""
         if self._criteria.idle_ms is None or self._times.failure(group_id) is not None or not committed:
             return {}
@@ -227,9 +234,7 @@ class _Sweep:
             )
         return idle
 
-    def _expiring(
-        self, group_id: str, committed: world.Committed, group: world.FoundGroup | None
-    ) -> dict[TopicPartition, str]:
+    def _expiring(self, group_id: str, committed: Committed, group: FoundGroup | None) -> dict[TopicPartition, str]:
         """The partitions whose offsets the brokers expire soon."""
         criteria = self._criteria
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:

@@ -7,10 +7,10 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.builder import Otherwise
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
-from groupkeeper.operations.plans.guard import PlanFit, fit_of, refuse_other_cluster
+from groupkeeper.operations.plans.cluster_state import find_groups, find_logs
+from groupkeeper.operations.plans.fit import PlanFit, fit_of, refuse_other_cluster
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
-from groupkeeper.operations.plans.world import find_groups, find_logs
 from groupkeeper.operations.times import utc_text
 
 

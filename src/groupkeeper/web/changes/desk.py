@@ -20,15 +20,15 @@ from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Request, make_reset, with_times
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
+from groupkeeper.operations.plans.cluster_state import will_be_made
 from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.execution import Applied, apply_plan
-from groupkeeper.operations.plans.guard import PlanFit, check
+from groupkeeper.operations.plans.fit import PlanFit, check
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import Recorder
 from groupkeeper.operations.plans.sweeps import make_sweep
 from groupkeeper.operations.plans.undo import make_undo, undo_of
-from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.selection import ALL, Choice, Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.protocol.errors import KafkaError

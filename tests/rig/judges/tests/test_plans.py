@@ -5,7 +5,7 @@ from tests.rig.asking import Answer
 from tests.rig.judges.plans import untold_times
 
 from groupkeeper.client.admin.types import Position
-from groupkeeper.operations.plans.world import times_unknown
+from groupkeeper.operations.plans.cluster_state import times_unknown
 from groupkeeper.protocol.errors import RequestTimedOut
 
 LATE = times_unknown({Position("t", partition, 5): RequestTimedOut("late") for partition in range(3)})

@@ -15,11 +15,11 @@ from groupkeeper.operations.plans.clones.record_times import Sides
 from groupkeeper.operations.plans.clones.search_order import FoundOffsets, Hints, find_offsets
 from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, find_shares, find_states
 from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
+from groupkeeper.operations.plans.cluster_state import FoundGroups, Logs, find_groups, find_logs, will_be_made
 from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.reset import INACTIVE
-from groupkeeper.operations.plans.world import FoundGroups, Logs, find_groups, find_logs, will_be_made
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound

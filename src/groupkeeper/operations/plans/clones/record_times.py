@@ -11,7 +11,7 @@ from groupkeeper.client.admin.types import Failure, FirstRecord, Position, Topic
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.by_time import Since, committed_before, committed_from, first_since, toured
 from groupkeeper.operations.plans.clones.translator import Ends, LogPart, Lookups, TranslationFacts
-from groupkeeper.operations.plans.world import last_records
+from groupkeeper.operations.plans.cluster_state import last_records
 from groupkeeper.protocol.errors import TopicAuthorizationFailed
 
 

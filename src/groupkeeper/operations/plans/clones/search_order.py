@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
-from groupkeeper.operations.plans.clones.again import RepeatedCopies
 from groupkeeper.operations.plans.clones.matcher import Match, Stretch, Trace, are_equal, are_unlike, match
 from groupkeeper.operations.plans.clones.mirror_syncs import (
     Looked,
@@ -25,6 +24,7 @@ from groupkeeper.operations.plans.clones.mirror_syncs import (
 from groupkeeper.operations.plans.clones.origins import HeaderSearch, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.record_reader import CONTEXT, Reader, look_of
 from groupkeeper.operations.plans.clones.record_times import Sides, facts_of
+from groupkeeper.operations.plans.clones.repeated_copies import RepeatedCopies
 from groupkeeper.operations.plans.clones.sampler import Sampler
 from groupkeeper.operations.plans.clones.translator import EXACT, Certainty, Ends, Translated, translate
 

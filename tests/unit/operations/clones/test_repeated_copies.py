@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupkeeper.operations.plans.clones.again import Tail, tail_of
 from groupkeeper.operations.plans.clones.matcher import Trace
+from groupkeeper.operations.plans.clones.repeated_copies import Tail, tail_of
 from groupkeeper.operations.plans.log_walk import Kept
 
 

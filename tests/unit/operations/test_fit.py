@@ -18,9 +18,9 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan
-from groupkeeper.operations.plans.guard import PlanFit, fit_of
+from groupkeeper.operations.plans.cluster_state import FoundGroup, FoundGroups, Logs
+from groupkeeper.operations.plans.fit import PlanFit, fit_of
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, is_same
-from groupkeeper.operations.plans.world import FoundGroup, FoundGroups, Logs
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
 
 NODE = Node(1, "here", 9092)

@@ -8,9 +8,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
 from groupkeeper.operations.groups import read_topics
+from groupkeeper.operations.plans.cluster_state import FoundGroups, Logs, find_groups, find_logs
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import FoundGroups, Logs, find_groups, find_logs
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 HOW_TO_CREATE = "--create makes it"
