@@ -15,7 +15,6 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.group_host import GroupHost
 from groupkeeper.coordinator import views
-from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import decode, encode
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
@@ -215,8 +214,8 @@ async def test_a_request_about_groups(passed_on: Passed, kind: type[RootMessage]
 async def test_a_list_of_groups(passed_on: Passed, monkeypatch: pytest.MonkeyPatch) -> None:
     list_groups = views.list_groups
 
-    def heard(state: StateView, request: m.ListGroupsRequest) -> Any:
-        result = list_groups(state, request)
+    def heard(*given: Any) -> Any:
+        result = list_groups(*given)
         passed_on.filled(result.response, newest(m.ListGroupsRequest))
         return result
 

@@ -196,6 +196,7 @@ def test_a_rule_holds_however_a_member_comes_into_the_group() -> None:
     assert by_first - by_classic == OF_CLASSIC_GROUPS, "a rule of JoinGroup stands in consumer/classic_protocol.py, too"
     assert by_heartbeat == of_consumer_groups(by_classic) == upgrading != set(), (
         "a rule for members of a consumer group stands in heartbeat.py, classic_protocol.py and `_check_upgrade` of "
-        "conversion.py in coordinator/consumer/: call one function there. A setting that refuses no member, or only "
-        "members of one protocol, is among NO_RULES here"
+        "conversion.py in coordinator/consumer/, one for subscriptions in `follow_subscription` of regex.py and in "
+        "`upgrade`: call one function there. A setting that refuses no member, or only members of one protocol, is "
+        "among NO_RULES here"
     )

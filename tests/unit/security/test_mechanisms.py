@@ -1,6 +1,8 @@
 """What the table of SASL mechanisms does not say by itself: modules, documents, and the samples of the tests."""
 
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from tests.unit.security.logins import SAMPLES
 from groupkeeper.client.admin.resources.access_types import ScramMechanism
 from groupkeeper.security import mechanisms
 from groupkeeper.security.mechanisms import MECHANISMS
+from groupkeeper.security.mechanisms.mechanism import ClientConversation, ClientLogin, LoginModule
 from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM, new_credential
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,6 +30,26 @@ def test_each_mechanism_has_a_sample_login() -> None:
     assert SAMPLES.keys() == MECHANISMS.keys(), "SAMPLES of tests/unit/security/logins.py"
     trusting = [each.name for each in MECHANISMS.values() if each.needs and not SAMPLES[each.name].wrong]
     assert trusting == [], "with what a client needs something can be wrong: `wrong` of its sample"
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "OAUTHBEARER"])  # its options make a token
+async def test_clients_read_their_options_with_the_settings_and_send_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "urandom", bytes)
+    mechanism = MECHANISMS[name]
+    given = dict.fromkeys(mechanism.needs, "x")
+
+    def begin(options: dict[str, str]) -> Callable[[], ClientConversation]:
+        module = LoginModule(mechanism.class_name, options)
+        return mechanism.client(ClientLogin(mechanism, lambda: module, pytest.fail))
+
+    plain = await begin(given)().first()
+    for option in mechanism.options:
+        options = given | {option: "true"}
+        begun = begin(options)
+        options.clear()  # read by now
+        assert await begun().first() != plain, f"the client does not send {option}, or reads it only when it connects"
 
 
 @pytest.mark.parametrize("salt", [b"", b"salt"])  # AlterUserScramCredentials takes both
@@ -48,7 +71,7 @@ def test_the_codes_of_scram_are_kafkas() -> None:
 @pytest.mark.parametrize("page", ["security.md", "broker-security.md"])
 def test_documents_name_each_mechanism(page: str, mechanism: str) -> None:
     text = (ROOT / "docs" / page).read_text()
-    assert re.search(rf"\b{mechanism}\b(?!-)", text), f"docs/{page} says how one logs in by {mechanism}"
+    assert re.search(rf"(?<!User:)\b{mechanism}\b(?!-)", text), f"docs/{page} says how one logs in by {mechanism}"
 
 
 def test_documents_list_the_mechanisms() -> None:

@@ -70,7 +70,8 @@ class GroupCalls(DescriptionCalls):
                 _merge(self._cluster, listings.groups, node, response, wanted)
             else:
                 listings.failed[node] = response
-        if not state_names and not type_names and not listings.failed:
+        is_filtered = _request(m.ListGroupsRequest.MAX_VERSION, state_names, type_names) != m.ListGroupsRequest()
+        if not is_filtered and not listings.failed:
             # Forget deleted groups, which would accumulate in a client that runs for weeks.
             for gone in self._cluster.coordinators.keys() - listings.groups.keys():
                 del self._cluster.coordinators[gone]
