@@ -10,6 +10,7 @@ LIMITS = "cli/check.py live/alerts.py live/limits.py rules/limits.py"
 
 REPLACED = [
     ("", r"verdict", LIMITS, "a group has a status, a plan fits, a page has a headline"),
+    ("broker/ client/ coordinator/ live/ operations/ protocol/", r"\bplaces?( = |\.[a-z]|\[)", "", "tp, index, offset"),
     ("", r"\b(key|partition|place): TopicPartition\b", "", "tp"),
     ("", r"\bremarks?\b", "", "note"),
     ("html/ live/ pipeline/ web/", r"grows by|lag trend|lost_records", "", "lag change, lost"),

@@ -99,8 +99,8 @@ def _refused(reason: str, properties: Mapping[str, str]) -> str:
     if location or properties.get("ssl.keystore.key", "").strip():
         if reason in _HANDSHAKE_FAILURE:
             return f"the broker refused the TLS handshake ({alert}): see ssl.cipher.suites, ssl.enabled.protocols"
-        place = f"ssl.keystore.location={location}" if location else "ssl.keystore.certificate.chain"
-        return f"the broker refused the client certificate of {place} ({alert}): its CA must be in the broker's store"
+        named = f"ssl.keystore.location={location}" if location else "ssl.keystore.certificate.chain"
+        return f"the broker refused the client certificate of {named} ({alert}): its CA must be in the broker's store"
     way_out = "set ssl.keystore.location, or ssl.keystore.key and ssl.keystore.certificate.chain"
     return f"the broker refused the TLS handshake ({alert}), it may want a client certificate: {way_out}"
 

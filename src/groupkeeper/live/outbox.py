@@ -78,26 +78,26 @@ class _Waiting:
 
     def _shorten(self, first: int) -> bool:
         notices = self.notices
-        for place in range(first, len(notices) - 1):
-            kinds = notices[place].kind, notices[place + 1].kind
+        for index in range(first, len(notices) - 1):
+            kinds = notices[index].kind, notices[index + 1].kind
             if kinds == (AlertKind.FIRING, AlertKind.FIRING):
-                is_repeat = notices[place].is_repeat and notices[place + 1].is_repeat
-                notices[place : place + 2] = [notices[place + 1]._replace(is_repeat=is_repeat)]
+                is_repeat = notices[index].is_repeat and notices[index + 1].is_repeat
+                notices[index : index + 2] = [notices[index + 1]._replace(is_repeat=is_repeat)]
                 return True
             if kinds == (AlertKind.RESOLVED, AlertKind.RESOLVED):
-                del notices[place + 1]
+                del notices[index + 1]
                 return True
             if kinds == (AlertKind.FIRING, AlertKind.RESOLVED):
-                has_firing = self._has_receiver_firing(place)
+                has_firing = self._has_receiver_firing(index)
                 if has_firing is not None:
-                    del notices[place : place + (1 if has_firing else 2)]
+                    del notices[index : index + (1 if has_firing else 2)]
                     return True
         return False
 
-    def _has_receiver_firing(self, place: int) -> bool | None:
-        """Whether the receiver was sent the firing alert before the firing at this place; None: perhaps."""
-        if place:
-            return self.notices[place - 1].kind is AlertKind.FIRING
+    def _has_receiver_firing(self, index: int) -> bool | None:
+        """Whether the receiver was sent the firing alert before the firing at this index; None: perhaps."""
+        if index:
+            return self.notices[index - 1].kind is AlertKind.FIRING
         return self.has if self.has or not self.may_have else None
 
     @property

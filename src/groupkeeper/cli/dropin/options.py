@@ -183,10 +183,10 @@ class OptionTable:
     def _take_cluster(self, letters: str, rest: list[str], found: Options) -> None:
         """Reads one-letter options written together, the last perhaps with its value: `-vf3`."""
         cluster = []
-        for place, letter in enumerate(letters, 1):
+        for number, letter in enumerate(letters, 1):
             if letter not in self.options:
                 raise OptionProblem(f"{letter} is not a recognized option")
-            value = letters[place:] if self.options[letter].takes_value else ""
+            value = letters[number:] if self.options[letter].takes_value else ""
             cluster.append((self.options[letter], value or None))
             if self.options[letter].takes_value:
                 break

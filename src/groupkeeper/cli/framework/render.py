@@ -398,14 +398,14 @@ def explained(problem: Problem) -> str:
     """The problem in words: the error, its subject, and the error's name."""
     # Kafka's own texts often name the group, or say that it does not exist, already.
     named = (f"Group {problem.group} ", f"there is no group {problem.group}")
-    place = "" if problem.message.startswith(named) else _place(problem)
+    where = "" if problem.message.startswith(named) else _where(problem)
     acl = f"; missing ACL: {problem.acl}" if problem.acl else ""
     text = printable(problem.message.removesuffix(".") + acl)
     cluster = "" if problem.cluster is None else f"cluster {problem.cluster}: "
-    return f"{printable(cluster + (f'{place}: ' if place else ''))}{text} ({problem.error})"
+    return f"{printable(cluster + (f'{where}: ' if where else ''))}{text} ({problem.error})"
 
 
-def _place(problem: Problem) -> str:
+def _where(problem: Problem) -> str:
     parts = [] if problem.broker is None else [f"broker {problem.broker}"]
     if problem.group is not None:
         parts.append(problem.group or "''")

@@ -42,17 +42,17 @@ def compile_pattern(text: str) -> re.Pattern[str]:
 def without_quotes(text: str) -> str:
     r"""The pattern with what stands between `\Q` and `\E` escaped letter by letter."""
     parts = []
-    place = 0
-    while place < len(text):
-        if text.startswith("\\Q", place):
-            end = text.find("\\E", place + 2)
-            quoted = text[place + 2 :] if end < 0 else text[place + 2 : end]
+    pos = 0
+    while pos < len(text):
+        if text.startswith("\\Q", pos):
+            end = text.find("\\E", pos + 2)
+            quoted = text[pos + 2 :] if end < 0 else text[pos + 2 : end]
             parts += [f"\\x{ord(c):02x}" if c.isascii() else c for c in quoted]
-            place = len(text) if end < 0 else end + 2
+            pos = len(text) if end < 0 else end + 2
         else:
-            width = 2 if text[place] == "\\" else 1
-            parts.append(text[place : place + width])
-            place += width
+            width = 2 if text[pos] == "\\" else 1
+            parts.append(text[pos : pos + width])
+            pos += width
     return "".join(parts)
 
 

@@ -272,7 +272,7 @@ def _columns(
         _, offsets, epochs, texts, codes = parts[0][1][:_COLUMNS]
     else:
         _, offsets, epochs, texts, codes = [
-            [value for _, columns in parts for value in columns[place]] for place in range(_COLUMNS)
+            [value for _, columns in parts for value in columns[column]] for column in range(_COLUMNS)
         ]
     if any(codes):
         return _without_failed(partitions, offsets, epochs, texts, codes)
@@ -328,7 +328,7 @@ async def _commit(
     }
     if not any(codes.values()) and codes.keys() == offsets.keys():  # the usual case; this runs for every group
         return Batch(dict.fromkeys(offsets))
-    responses = {TopicPartition(*place): failure_of(code) for place, code in codes.items()}
+    responses = {TopicPartition(*key): failure_of(code) for key, code in codes.items()}
     for failure in responses.values():
         if failure is not None and failure.code in COMMIT_RETRIES.same_broker | COMMIT_RETRIES.after_lookup:
             return failure

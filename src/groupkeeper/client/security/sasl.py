@@ -141,20 +141,20 @@ class SaslSecurity(Security):
         return AuthenticationFailed(text, refusal)
 
     def _refused_mechanism(self, connection: Connection, response: m.SaslHandshakeResponse) -> AuthenticationFailed:
-        place, name = connection.address, self._mechanism.name
+        address, name = connection.address, self._mechanism.name
         offered = ", ".join(response.mechanisms)
         if response.error_code == UnsupportedSaslMechanism.code:
             message = f"Client SASL mechanism '{name}' not enabled in the server, enabled mechanisms are [{offered}]"
-            text = f"{place}: sasl.mechanism={name} is not enabled there: the broker offers {offered or 'none'}"
+            text = f"{address}: sasl.mechanism={name} is not enabled there: the broker offers {offered or 'none'}"
             return AuthenticationFailed(text, UnsupportedSaslMechanism(message))
         if response.error_code == IllegalSaslState.code:
             message = f"Unexpected handshake request with client mechanism {name}, enabled mechanisms are [{offered}]"
             way_out = "set security.protocol=PLAINTEXT (or SSL), or use the port of a SASL listener"
             return AuthenticationFailed(
-                f"{place}: the listener there does not use SASL: {way_out}", IllegalSaslState(message)
+                f"{address}: the listener there does not use SASL: {way_out}", IllegalSaslState(message)
             )
         refusal = error_for(response.error_code)
-        return AuthenticationFailed(f"{place}: the SASL handshake was refused: {refusal}", refusal)
+        return AuthenticationFailed(f"{address}: the SASL handshake was refused: {refusal}", refusal)
 
 
 @reads_credentials()

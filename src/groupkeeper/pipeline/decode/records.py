@@ -101,7 +101,7 @@ def _records(batches: Batches, data: bytes, begin: Ints, end: Ints) -> Records:
     row = np.repeat(np.arange(len(counts)), counts)
     pos = behind + 1  # the attributes of a record are not used yet
     delta, pos = read_varints(octets, pos)
-    place, pos = read_varints(octets, pos)
+    offset_delta, pos = read_varints(octets, pos)
     key_size, key_at = read_varints(octets, pos)
     pos = key_at + np.maximum(key_size, 0)
     _check(key_size, pos, starts)
@@ -118,7 +118,7 @@ def _records(batches: Batches, data: bytes, begin: Ints, end: Ints) -> Records:
     return Records(
         data=data,
         set_index=batches.set_index[row],
-        offset=batches.base_offset[row] + place,
+        offset=batches.base_offset[row] + offset_delta,
         timestamp=timestamp,
         has_log_append_time=appended[row],
         producer_id=np.where(batches.is_transactional, batches.producer_id, -1)[row],
@@ -146,7 +146,7 @@ def _starts(data: bytes, octets: Bytes, begin: Ints, end: Ints, counts: Ints) ->
     bodies = np.empty(total, np.int64)
     order = np.argsort(-counts, kind="stable")
     descending = counts[order]
-    place = (np.cumsum(counts) - counts)[order]
+    at = (np.cumsum(counts) - counts)[order]
     pos = begin[order]
     step = 0
     while (active := int(np.searchsorted(-descending, -step))) >= _LOCKSTEP:
@@ -154,11 +154,11 @@ def _starts(data: bytes, octets: Bytes, begin: Ints, end: Ints, counts: Ints) ->
         if size.min() < 0:
             raise CorruptRecord("a record of negative length")
         pos[:active] = body + size
-        bodies[place[:active] + step] = body
-        ends[place[:active] + step] = pos[:active]
+        bodies[at[:active] + step] = body
+        ends[at[:active] + step] = pos[:active]
         step += 1
     for index in range(active):
-        first = int(place[index]) + step
+        first = int(at[index]) + step
         count = int(descending[index]) - step
         found, pos[index] = _walk(data, int(pos[index]), count)
         bodies[first : first + count] = found[0::2]
