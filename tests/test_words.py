@@ -11,7 +11,7 @@ LIMITS = "cli/check.py live/alerts.py live/limits.py rules/limits.py"
 REPLACED = [
     ("", r"verdict", LIMITS, "a group has a status, a plan fits, a page has a headline"),
     ("broker/ client/ coordinator/ live/ operations/ protocol/", r"\bplaces?( = |\.[a-z]|\[)", "", "tp, index, offset"),
-    ("", r"\b(key|partition|place): TopicPartition\b", "", "tp"),
+    ("", r"\b(key|partition|place): TopicPartition\b", "client/admin/resources/transactions.py", "tp"),
     ("", r"\bremarks?\b", "", "note"),
     ("html/ live/ pipeline/ web/", r"grows by|lag trend|lost_records", "", "lag change, lost"),
     ("operations/", r"\.(oldest|latest)\b(?!\()", "", "log_start, log_end"),

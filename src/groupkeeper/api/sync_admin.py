@@ -114,7 +114,9 @@ class SyncAdmin(Blocking):
             token_provider=token_provider,
         ).__enter__()
 
-    def abort_transaction(self, tp: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None) -> None:
+    def abort_transaction(
+        self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
+    ) -> None:
         """Abort a transaction in one partition without its coordinator: for a hanging transaction, which no coordinator
         ends.
 
@@ -122,7 +124,7 @@ class SyncAdmin(Blocking):
         `fence_producers`. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
         UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
         """
-        return self._run(self._admin.abort_transaction(tp, producer, timeout_ms=timeout_ms))
+        return self._run(self._admin.abort_transaction(partition, producer, timeout_ms=timeout_ms))
 
     def alter_client_quotas(
         self,

@@ -65,7 +65,7 @@ def test_a_line_ends_at_the_lag_of_the_facts(lag: int, is_right: bool) -> None:
 
 def section(committed: str = "0", name: str = "c") -> str:
     table = (
-        '<div aria-label="partitions"><table><thead><tr><th>status</th><th>partition</th><th>committed</th>'
+        '<div aria-label="partitions"><table><thead><tr><th>status</th><th>partition</th><th>committed offset</th>'
         "<th>log end</th><th>lag</th></tr></thead><tbody><tr><td>losing</td><td>t-0</td>"
         f"<td>{committed}</td><td>6</td><td>6</td></tr></tbody></table></div>"
     )

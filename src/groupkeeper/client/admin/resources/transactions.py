@@ -189,7 +189,7 @@ class TransactionCalls:
         return await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(wanted)
 
     async def abort_transaction(
-        self, tp: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
+        self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
     ) -> None:
         """Abort a transaction in one partition without its coordinator: for a hanging transaction, which no coordinator
         ends.
@@ -200,12 +200,12 @@ class TransactionCalls:
         """
         from groupkeeper.client.admin.resources.types import ProducerState
 
-        one_of(tp, TopicPartition, "partition"), one_of(producer, ProducerState, "producer")
+        one_of(partition, TopicPartition, "partition"), one_of(producer, ProducerState, "producer")
         marker = m.WritableTxnMarker(
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
             transaction_result=False,
-            topics=[m.WritableTxnMarkerTopic(tp.topic, [tp.partition])],
+            topics=[m.WritableTxnMarkerTopic(partition.topic, [partition.partition])],
             # During a producer's first transaction the partition has no coordinator epoch (−1): 0 is no later than any.
             coordinator_epoch=max(0, producer.coordinator_epoch),
         )
@@ -222,4 +222,6 @@ class TransactionCalls:
             }
 
         deadline = self._cluster.deadline("abortTransaction", timeout_ms)
-        (await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run([tp])).result(tp)
+        (await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run([partition])).result(
+            partition
+        )
