@@ -1,5 +1,7 @@
 """What commands report of groups and changes, the API tells, too."""
 
+from typing import get_args
+
 import pytest
 from tests.unit.cli.framework.test_shapes import OF_OPTIONS
 
@@ -30,3 +32,10 @@ def test_each_column_is_a_field_of_the_api(shape: Shape, document: type[d.Docume
     assert not lacking, (
         f"{document.__name__} lacks them; columns that only an option fills are in OF_OPTIONS of test_shapes"
     )
+    strict = {
+        column.name
+        for column in shape.columns
+        if "null" in column.meaning and column.name not in elsewhere
+        and type(None) not in get_args(document.model_fields[column.name].annotation)
+    }  # fmt: skip
+    assert not strict, f"these columns can be null: `… | None` in {document.__name__}"
