@@ -18,6 +18,7 @@ REPLACED = [
     ("api/ broker/ client/ coordinator/ live/ pipeline/", r"trouble", "", "refusal, problem or reason"),
     ("broker/ client/ coordinator/", r"\b_?answers?(: [A-Z]| = |\.[a-z]|\[)", "", "response"),
     ("cli/ live/ operations/", r"look_at_|first_look", "", "find a group, poll a cluster, measure twice"),
+    ("cli/", r"\bshapes?\b", "", "the schema of a report"),
     ("coordinator/", r"\brows?\b", "", "the handler of a group type"),
 ]
 """Folders of src/groupkeeper, word, modules where the word is right as it means another thing, and the word instead."""

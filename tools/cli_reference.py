@@ -16,14 +16,14 @@ from groupkeeper.cli.dropin.options import OptionTable, described, signature
 from groupkeeper.cli.dropin.share_groups_options import TABLE as SHARE_GROUPS
 from groupkeeper.cli.dropin.streams_groups_options import TABLE as STREAMS_GROUPS
 from groupkeeper.cli.framework.commands import parser
-from groupkeeper.cli.framework.reports import Column, Shape
-from groupkeeper.cli.groups import shapes as groups_shapes
+from groupkeeper.cli.framework.reports import Column, Schema
+from groupkeeper.cli.groups import schemas as groups_schemas
 from groupkeeper.cli.groups import watch as groups_watch
 from groupkeeper.cli.groups import why as groups_why
 from groupkeeper.cli.pipeline.forget import FORGOTTEN
 from groupkeeper.cli.pipeline.quality import CHECKS as QUALITY_CHECKS
-from groupkeeper.cli.plans import shapes as plan_shapes
-from groupkeeper.cli.spark import shapes as spark_shapes
+from groupkeeper.cli.plans import schemas as plan_schemas
+from groupkeeper.cli.spark import schemas as spark_schemas
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 DROP_INS = (CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS, GROUPS, GET_OFFSETS)
@@ -188,20 +188,20 @@ def _meanings(column: str, meanings: Mapping[str, str]) -> str:
     return "\n".join([f"| `{column}` | meaning |", "|---|---|", *rows])
 
 
-STATUSES = _meanings("status", groups_shapes.STATUSES)
+STATUSES = _meanings("status", groups_schemas.STATUSES)
 
 EXECUTED = "JSON has `executed` too: `true` when the rows are done, `false` when they only show what would be."
 
-SHAPES = (
-    ("groups list", groups_shapes.GROUPS, ""),
-    ("groups describe, groups offsets", groups_shapes.OFFSETS, STATUSES),
-    ("... --sum group", groups_shapes.GROUP_SUMS, ""),
-    ("... --sum topic", groups_shapes.TOPIC_SUMS, ""),
-    ("groups members, groups describe --view members", groups_shapes.MEMBERS, ""),
-    ("groups describe --view state", groups_shapes.STATES, ""),
+SCHEMAS = (
+    ("groups list", groups_schemas.GROUPS, ""),
+    ("groups describe, groups offsets", groups_schemas.OFFSETS, STATUSES),
+    ("... --sum group", groups_schemas.GROUP_SUMS, ""),
+    ("... --sum topic", groups_schemas.TOPIC_SUMS, ""),
+    ("groups members, groups describe --view members", groups_schemas.MEMBERS, ""),
+    ("groups describe --view state", groups_schemas.STATES, ""),
     (
         "groups describe --view topology",
-        groups_shapes.TOPOLOGY,
+        groups_schemas.TOPOLOGY,
         "Brokers from Kafka 4.4 on keep the topologies of streams groups, when they have a plugin for them.",
     ),
     (
@@ -219,21 +219,21 @@ SHAPES = (
         "JSON has `group` and `cause` too: that of the first row, null where the group moves or nothing waits.\n\n"
         + _meanings("cause", groups_why.MEANINGS),
     ),
-    ("groups reset", groups_shapes.NEW_OFFSETS, EXECUTED),
-    ("groups delete-offsets", groups_shapes.DELETED_OFFSETS, EXECUTED),
-    ("groups delete", groups_shapes.DELETED_GROUPS, EXECUTED),
+    ("groups reset", groups_schemas.NEW_OFFSETS, EXECUTED),
+    ("groups delete-offsets", groups_schemas.DELETED_OFFSETS, EXECUTED),
+    ("groups delete", groups_schemas.DELETED_GROUPS, EXECUTED),
     ("transactions list", transactions.TRANSACTIONS, _meanings("standing", transactions.STANDINGS)),
     ("transactions describe", transactions.PARTITIONS, ""),
     ("transactions abort", transactions.ABORTED, EXECUTED),
-    ("plan reset", plan_shapes.CHANGES, ""),
-    ("apply, undo", plan_shapes.OUTCOMES, EXECUTED),
-    ("history", plan_shapes.HISTORY, ""),
-    ("history ID", plan_shapes.RECORDED, ""),
+    ("plan reset", plan_schemas.CHANGES, ""),
+    ("apply, undo", plan_schemas.OUTCOMES, EXECUTED),
+    ("history", plan_schemas.HISTORY, ""),
+    ("history ID", plan_schemas.RECORDED, ""),
     ("check", check.CHECKS, ""),
     ("pipeline quality", QUALITY_CHECKS, ""),
     ("pipeline forget", FORGOTTEN, EXECUTED),
-    ("spark lag", spark_shapes.QUERIES_LAG, ""),
-    ("spark starting-offsets --output json", spark_shapes.STARTING_OFFSETS, ""),
+    ("spark lag", spark_schemas.QUERIES_LAG, ""),
+    ("spark starting-offsets --output json", spark_schemas.STARTING_OFFSETS, ""),
     ("context list", context.CONTEXTS, ""),
     ("context show", context.PROPERTIES, ""),
 )
@@ -251,9 +251,9 @@ def document() -> str:
             parts.append(STREAMS_DEFECTS)
     head = f"## {GROUP_RESET.tool}\n\n{GROUP_RESET.summary} {GROUP_RESET_IS_OURS}"
     parts.append(f"{head}\n\n{_options(GROUP_RESET, frozenset(options))}")
-    columns = _common_columns([shape for _, shape, _ in SHAPES])
+    columns = _common_columns([schema for _, schema, _ in SCHEMAS])
     parts += [GROUPKEEPER, f"What these columns mean, where nothing else is said:\n\n{_table('column', columns)}"]
-    parts += _shapes(frozenset(columns))
+    parts += _schemas(frozenset(columns))
     commands = list(leaves(parser()))
     shared = _shared_rows(commands)
     parts.append(_shared(shared))
@@ -261,13 +261,13 @@ def document() -> str:
     return "\n".join(parts)
 
 
-def _shapes(common: Set[str]) -> Iterator[str]:
+def _schemas(common: Set[str]) -> Iterator[str]:
     told: dict[tuple[str, ...], str] = {}
-    for command, shape, more in SHAPES:
-        own = tuple(row for row in map(_column, filter(_meaning, shape.columns)) if row not in common)
-        parts = [f"`{command}`: rows under `{shape.kind}`, schema `{shape.name}`\n"]
-        if len(own) < len(shape.columns):
-            parts.append(f"In this order: {', '.join(f'`{column.name}`' for column in shape.columns)}.\n")
+    for command, schema, more in SCHEMAS:
+        own = tuple(row for row in map(_column, filter(_meaning, schema.columns)) if row not in common)
+        parts = [f"`{command}`: rows under `{schema.kind}`, schema `{schema.name}`\n"]
+        if len(own) < len(schema.columns):
+            parts.append(f"In this order: {', '.join(f'`{column.name}`' for column in schema.columns)}.\n")
         if own in told:
             parts.append(f"They mean the same as in `{told[own]}`.\n")
         elif own:
@@ -285,9 +285,9 @@ def _column(column: Column) -> str:
     return f"| `{column.name}` | {_cell(column.meaning)} |"
 
 
-def _common_columns(shapes: Sequence[Shape]) -> list[str]:
+def _common_columns(schemas: Sequence[Schema]) -> list[str]:
     """The rows of columns that mean the same in `SHARED` kinds of rows or more."""
-    counts = Counter(_column(column) for shape in shapes for column in filter(_meaning, shape.columns))
+    counts = Counter(_column(column) for schema in schemas for column in filter(_meaning, schema.columns))
     return sorted(row for row, count in counts.items() if count >= SHARED)
 
 

@@ -17,7 +17,7 @@ from groupkeeper.broker.observing.metrics_table import METRICS
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.cli.framework.commands import parser
-from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.cli.framework.reports import Schema
 from groupkeeper.client.admin import streams_types, types
 from groupkeeper.client.admin.resources import access_types
 from groupkeeper.client.admin.resources import types as resource_types
@@ -39,9 +39,9 @@ def paths_in(page: str) -> list[str]:
     return [path for cell in cells for path in re.findall(r"`(?:[A-Z]+ )?(/[^`?]*)", cell)]
 
 
-def columns_of(shape: Shape) -> list[str]:
+def columns_of(schema: Schema) -> list[str]:
     """In their order, after the key of the rows in JSON."""
-    return [shape.kind, *(each.name for each in shape.columns)]
+    return [schema.kind, *(each.name for each in schema.columns)]
 
 
 def names() -> dict[str, list[str]]:
@@ -71,7 +71,7 @@ def names() -> dict[str, list[str]]:
             if hasattr(of, "_fields")
         },
         **{f"column of {each.name}": [*each.names] for each in TABLES},
-        **{f"column of {each.name}": columns_of(each) for _, each, _ in cli_reference.SHAPES},
+        **{f"column of {each.name}": columns_of(each) for _, each, _ in cli_reference.SCHEMAS},
         **{f"option of {each.tool}": [f"--{name}" for name in each.options] for each in cli_reference.DROP_INS},
         **{
             f"option of {each.prog}": [name for action in each._actions for name in action.option_strings]

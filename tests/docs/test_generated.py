@@ -85,7 +85,7 @@ def test_columns_stay_where_they_are() -> None:
         of for of, own in released.released().items()
         if of.startswith("column of ") and now.get(of, own)[: len(own)] != own
     }  # fmt: skip
-    assert moved == set(), "new columns go to the end; otherwise the `version` of a Shape grows"
+    assert moved == set(), "new columns go to the end; otherwise the `version` of a Schema grows"
 
 
 IN_TABLES = set[str]()
@@ -94,10 +94,10 @@ IN_TABLES = set[str]()
 
 def test_new_columns_are_not_in_tables_of_terminals() -> None:
     then = released.released()
-    shapes = [shape for _, shape, _ in cli_reference.SHAPES if f"column of {shape.name}" in then]
+    schemas = [schema for _, schema, _ in cli_reference.SCHEMAS if f"column of {schema.name}" in then]
     new = {
-        f"{shape.name}: {each.name}"
-        for shape in shapes for each in shape.columns
-        if each.in_table and each.name not in then[f"column of {shape.name}"]
+        f"{schema.name}: {each.name}"
+        for schema in schemas for each in schema.columns
+        if each.in_table and each.name not in then[f"column of {schema.name}"]
     }  # fmt: skip
     assert new == IN_TABLES, f"give these `in_table=False`; those that are worth their width are in IN_TABLES: {new}"

@@ -9,7 +9,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_output
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
-from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Schema, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
 from groupkeeper.live.cluster_poll import WantedGroups, take_snapshot
 from groupkeeper.live.limits import GroupLimits, LimitFinding, Value, judge, read_part
@@ -28,7 +28,7 @@ BROKEN = 3
 _TOLD_STATUSES = values.ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "lagging,losing")
 """Statuses that one poll shows."""
 
-CHECKS = Shape(
+CHECKS = Schema(
     "check",
     "checks",
     [

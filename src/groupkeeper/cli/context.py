@@ -12,10 +12,10 @@ from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, add_output
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family
 from groupkeeper.cli.framework.context_files import Context, ContextProblem
 from groupkeeper.cli.framework.output import complain, say
-from groupkeeper.cli.framework.reports import Column, Page, Row, Shape
+from groupkeeper.cli.framework.reports import Column, Page, Row, Schema
 from groupkeeper.cli.framework.terminal import is_terminal
 
-CONTEXTS = Shape(
+CONTEXTS = Schema(
     "contexts",
     "contexts",
     [
@@ -27,7 +27,7 @@ CONTEXTS = Shape(
     ],
 )
 
-PROPERTIES = Shape(
+PROPERTIES = Schema(
     "context",
     "properties",
     [Column("name", "of the property, by its Kafka name"), Column("value", "`********` in place of a secret")],

@@ -12,7 +12,7 @@ from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, ad
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family
 from groupkeeper.cli.framework.execution import add_executing, check_context, not_yet, show_first
 from groupkeeper.cli.framework.journals import own_recorder
-from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Schema
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.framework.typed import follow_up
 from groupkeeper.client.admin.resources.types import TransactionDescription, TransactionState
@@ -49,7 +49,7 @@ _HOW = (
     Column("timeout_ms", "after which its coordinator aborts it; null: no coordinator reports it", goes=5),
 )  # fmt: skip
 
-TRANSACTIONS = Shape(
+TRANSACTIONS = Schema(
     "transactions",
     "transactions",
     [
@@ -63,7 +63,7 @@ TRANSACTIONS = Shape(
     ],
 )  # fmt: skip
 
-PARTITIONS = Shape(
+PARTITIONS = Schema(
     "transaction",
     "partitions",
     [
@@ -78,7 +78,7 @@ PARTITIONS = Shape(
     ],
 )
 
-ABORTED = Shape(
+ABORTED = Schema(
     "aborted_transactions",
     "aborted",
     [

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.cli.stages import ACTIVE, INACTIVE, Live, Stage, put_back
-from tests.unit.cli.framework.test_shapes import OF_OPTIONS
+from tests.unit.cli.framework.test_schemas import OF_OPTIONS
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.operations.test_lag import committed
 from tools.cli_reference import leaves
 
 from groupkeeper.cli.framework.commands import parser
-from groupkeeper.cli.groups.shapes import GROUP_SUMS, GROUPS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
+from groupkeeper.cli.groups.schemas import GROUP_SUMS, GROUPS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.operations.selection import Names
@@ -62,9 +62,9 @@ REPORTS = {
     "offsets --sum topic": TOPIC_SUMS,
 }
 UNTOLD = {
-    OFFSETS.schema: {"done_ahead", "last_stable_offset"},
-    STATES.schema: {"group_epoch", "target_epoch", "dead_letter_queue", "dead_letters"},
-    MEMBERS.schema: {"instance_id", "epoch", "target_assignment", "rack_id", "upgraded"},
+    OFFSETS.report: {"done_ahead", "last_stable_offset"},
+    STATES.report: {"group_epoch", "target_epoch", "dead_letter_queue", "dead_letters"},
+    MEMBERS.report: {"instance_id", "epoch", "target_assignment", "rack_id", "upgraded"},
 }
 """What the classic groups of STAGE do not have: tests/unit/operations/test_group_rows.py shows it."""
 GIVEN = {"--min-lag": "1", "--status": "ok", **dict(option.split("=") for option in OF_OPTIONS if "=" in option)}
@@ -150,10 +150,10 @@ def test_each_report_is_tried() -> None:
 @pytest.mark.parametrize("view", options_of("describe")["--view"].choices)
 def test_a_view_refuses_the_options_of_others(capsys: pytest.CaptureFixture[str], view: str) -> None:
     own = options_of("offsets" if view == "offsets" else "members")
-    shape = REPORTS["describe" if view == "offsets" else f"describe --view {view}"]
+    schema = REPORTS["describe" if view == "offsets" else f"describe --view {view}"]
     for option, action in options_of("describe").items():
         filled = {name for each, names in OF_OPTIONS.items() if each.partition("=")[0] == option for name in names}
-        if option == "--view" or option in own or filled & {column.name for column in shape.columns}:
+        if option == "--view" or option in own or filled & {column.name for column in schema.columns}:
             continue
         value = [] if action.nargs == 0 else [[*(action.choices or ())][-1] if action.choices else GIVEN[option]]
         server = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "100ms"]
@@ -163,17 +163,17 @@ def test_a_view_refuses_the_options_of_others(capsys: pytest.CaptureFixture[str]
         assert f"argument {option}: not allowed with --view {view}" in said, "a view refuses what it takes no notice of"
 
 
-@pytest.mark.parametrize("words", [each for each, shape in REPORTS.items() if shape is not TOPOLOGY])
-def test_rows_have_the_columns_of_their_shape(
+@pytest.mark.parametrize("words", [each for each, schema in REPORTS.items() if schema is not TOPOLOGY])
+def test_rows_have_the_columns_of_their_schema(
     run: Run, servers: str, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     """In its order, as programs read them by place (CSV) and name; and what an option fills when it is asked."""
-    shape = REPORTS[words]
+    schema = REPORTS[words]
     action, *more = words.split()
-    names = [column.name for column in shape.columns]
+    names = [column.name for column in schema.columns]
 
     def rows(*options: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = run(action, "*", *more, *options)[1][shape.kind]
+        found: list[dict[str, Any]] = run(action, "*", *more, *options)[1][schema.kind]
         return found
 
     def in_table(*options: str) -> set[str]:
@@ -182,21 +182,21 @@ def test_rows_have_the_columns_of_their_shape(
 
     unasked = rows()
     assert list(unasked[0]) == names, (
-        f'group_rows.py gives a row its columns in the order of shapes.py, behind "cluster": None, too {HOW}'
+        f'group_rows.py gives a row its columns in the order of schemas.py, behind "cluster": None, too {HOW}'
     )
     told = {name for row in unasked for name, value in row.items() if value is not None}
     for option, filled in OF_OPTIONS.items():
-        columns = [each.name for each in shape.columns if each.name in filled and not each.in_table]
+        columns = [each.name for each in schema.columns if each.name in filled and not each.in_table]
         asked, plain, wide = (rows(option), in_table(), in_table(option)) if columns else ([], set(), set())
         for name in columns:
             assert all(row[name] is None for row in unasked), f"{name} is not None without {option} {HOW}"
             assert any(row[name] is not None for row in asked), (
                 f"{option} fills {name} in no row {HOW}, or STAGE has nothing that it could tell"
             )
-            assert name not in plain, f"tables show {name} without {option}: in_table=False in shapes.py"
+            assert name not in plain, f"tables show {name} without {option}: in_table=False in schemas.py"
             assert name in wide, f"tables lack {name} with {option}: with_columns of the command"
         told.update(columns)
-    assert set(names) - told == UNTOLD.get(shape.schema, set()), (
+    assert set(names) - told == UNTOLD.get(schema.report, set()), (
         f"no row has a value of a column {HOW}, or STAGE has nothing to show in it: then it is in UNTOLD"
     )
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from groupkeeper.cli.framework import context_files, garbage, render, values
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain, flush, say
-from groupkeeper.cli.framework.reports import Page, Problem, Shape, Value, problem_of
+from groupkeeper.cli.framework.reports import Page, Problem, Schema, Value, problem_of
 from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour, is_terminal
 from groupkeeper.client.addresses import Address, parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
@@ -72,7 +72,7 @@ class ClusterSession(NamedTuple):
 class ClusterReport(NamedTuple):
     """The report of a command."""
 
-    shape: Shape
+    schema: Schema
     pages: Pages
     more: Mapping[str, Value] = {}
     """Facts about the whole; those of a page override them."""
@@ -304,9 +304,9 @@ async def _write(
 _INTERRUPTED = Problem("INTERRUPTED", "interrupted: the output may be incomplete")
 
 
-def print_report(options: Namespace, shape: Shape, page: Page) -> int:
+def print_report(options: Namespace, schema: Schema, page: Page) -> int:
     """Write a report of one page that needs no cluster, and return the exit status."""
-    writer = _writer(options, ClusterReport(shape, _nothing))
+    writer = _writer(options, ClusterReport(schema, _nothing))
     say(writer.begin() + writer.page(page) + writer.end())
     return _tell(options, [*page.notes, *_notes_on(writer)], page.problems)
 
@@ -333,19 +333,19 @@ def _writer(options: Namespace, report: ClusterReport) -> render.Writer:
     if report.is_plain:
         return render.PlainWriter()
     if options.output == "json" and report.has_lines:
-        return render.JsonLinesWriter(report.shape, encoding=sys.stdout.encoding)
+        return render.JsonLinesWriter(report.schema, encoding=sys.stdout.encoding)
     if options.output == "json":
-        return render.JsonWriter(report.shape, report.more, encoding=sys.stdout.encoding)
+        return render.JsonWriter(report.schema, report.more, encoding=sys.stdout.encoding)
     if options.output == "csv":
-        return render.CsvWriter(report.shape)
+        return render.CsvWriter(report.schema)
     is_coloured = has_colour(sys.stdout, options.color)
     if options.wide:
-        every = [column.name for column in report.shape.columns]
+        every = [column.name for column in report.schema.columns]
         return render.TableWriter(
-            report.shape, has_colour=is_coloured, with_columns=every, limit=None, encoding=sys.stdout.encoding
+            report.schema, has_colour=is_coloured, with_columns=every, limit=None, encoding=sys.stdout.encoding
         )
     return render.TableWriter(
-        report.shape,
+        report.schema,
         has_colour=is_coloured,
         with_columns=report.with_columns,
         limit=columns_of(sys.stdout) or render.WIDTH,

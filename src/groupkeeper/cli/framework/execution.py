@@ -12,7 +12,7 @@ from groupkeeper.cli.framework.clusters import ClusterSession
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import WIDTH, TableWriter, note_text
-from groupkeeper.cli.framework.reports import Page, Row, Shape
+from groupkeeper.cli.framework.reports import Page, Row, Schema
 from groupkeeper.cli.framework.terminal import columns_of, is_terminal
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin.types import GroupState
@@ -161,10 +161,10 @@ async def _typed() -> str:
     return sys.stdin.readline()
 
 
-def show_first(session: ClusterSession, shape: Shape, rows: Sequence[Row], notes: Iterable[str] = ()) -> None:
+def show_first(session: ClusterSession, schema: Schema, rows: Sequence[Row], notes: Iterable[str] = ()) -> None:
     """Show the rows to confirm at the terminal as a table, whatever the report's format is."""
     session.progress.clear()
-    writer = TableWriter(shape, limit=columns_of(sys.stderr) or WIDTH, encoding=sys.stderr.encoding)
+    writer = TableWriter(schema, limit=columns_of(sys.stderr) or WIDTH, encoding=sys.stderr.encoding)
     complain(writer.begin() + writer.page(Page(rows[:_MOST_ROWS])) + writer.end())
     if len(rows) > _MOST_ROWS:
         complain(f"... and {counted(len(rows) - _MOST_ROWS, 'more row')}\n")

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
-from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, Value
+from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Schema, Value
 from groupkeeper.rules.words import printable
 
 K = TypeVar("K")
@@ -83,7 +83,7 @@ class TableWriter(Writer):
 
     def __init__(
         self,
-        shape: Shape,
+        schema: Schema,
         *,
         has_colour: bool = False,
         with_columns: Sequence[str] = (),
@@ -97,13 +97,13 @@ class TableWriter(Writer):
         self.has_cut = False
         self._encoding = encoding or "utf-8"
         self._cuts_names = cuts_names
-        names = [one.name for one in shape.columns if one.in_table or one.name in with_columns]
+        names = [one.name for one in schema.columns if one.in_table or one.name in with_columns]
         self._columns = sorted(names, key=lambda name: name != CLUSTER.name)
         self._widths: list[int] = []
         self._colour = has_colour
         self._is_number = [False] * len(self._columns)
         self._limit = limit
-        self._goes = {one.name: one.goes for one in shape.columns if one.name not in with_columns}
+        self._goes = {one.name: one.goes for one in schema.columns if one.name not in with_columns}
 
     def page(self, page: Page) -> str:
         if not page.rows:
@@ -286,13 +286,13 @@ def partitions_text(tps: Sequence[Mapping[str, str | int]]) -> str:
 
 
 class JsonWriter(Writer):
-    """One object: `schema`, the rows under the shape's kind, further fields, `notes` and `problems`.
+    """One object: `schema`, the rows under the schema's kind, further fields, `notes` and `problems`.
 
     Every row is on a line of its own. Letters that the output's encoding doesn't have are escaped as JSON does it.
     """
 
-    def __init__(self, shape: Shape, more: Mapping[str, Value] = {}, *, encoding: str | None = None) -> None:
-        self._shape = shape
+    def __init__(self, schema: Schema, more: Mapping[str, Value] = {}, *, encoding: str | None = None) -> None:
+        self._schema = schema
         self._more = dict(more)
         self._encoding = encoding or "utf-8"
         self._encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -301,7 +301,7 @@ class JsonWriter(Writer):
         self._notes: list[str] = []
 
     def begin(self) -> str:
-        return f'{{\n  "schema": {self._dump(self._shape.name)},\n  {self._dump(self._shape.kind)}: ['
+        return f'{{\n  "schema": {self._dump(self._schema.name)},\n  {self._dump(self._schema.kind)}: ['
 
     def page(self, page: Page) -> str:
         self._problems += page.problems
@@ -339,8 +339,8 @@ class JsonLinesWriter(JsonWriter):
         return ""
 
     def page(self, page: Page) -> str:
-        rows: list[Mapping[str, object]] = [{"schema": self._shape.name, **row} for row in page.rows]
-        rows += ({"schema": self._shape.name, "problem": _problem_object(problem)} for problem in page.problems)
+        rows: list[Mapping[str, object]] = [{"schema": self._schema.name, **row} for row in page.rows]
+        rows += ({"schema": self._schema.name, "problem": _problem_object(problem)} for problem in page.problems)
         return "".join(self._dump(row) + "\n" for row in rows)
 
     def end(self) -> str:
@@ -357,11 +357,11 @@ class CsvWriter(Writer):
     Absent values are empty, `true` and `false` stand for themselves, partitions are `orders:0,1;payments:2`.
     """
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, schema: Schema) -> None:
         from groupkeeper.csv_text import csv_text  # only for those who ask for it
 
         self._text = csv_text
-        self._names = [column.name for column in shape.columns]
+        self._names = [column.name for column in schema.columns]
 
     def begin(self) -> str:
         return self._text([self._names])

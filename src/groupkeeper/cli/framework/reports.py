@@ -1,4 +1,4 @@
-"""The reports of commands: rows of a documented shape, in pages, and missing parts beside them."""
+"""The reports of commands: rows of a documented schema, in pages, and missing parts beside them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CLUSTER = Column("cluster", "the cluster's name", in_table=False)
 """The first column of tables, with several clusters."""
 
 
-class Shape(NamedTuple):
-    """Rows of one kind: the name of the schema, their key in JSON, and their columns.
+class Schema(NamedTuple):
+    """Rows of one kind: the name of the report, their key in JSON, and their columns.
 
     `version` grows when a column is removed or changes its meaning, not when one is added at the end.
     """
 
-    schema: str
+    report: str
     kind: str
     columns: Sequence[Column]
     version: int = 1
@@ -41,7 +41,7 @@ class Shape(NamedTuple):
     @property
     def name(self) -> str:
         """`offsets/1`"""
-        return f"{self.schema}/{self.version}"
+        return f"{self.report}/{self.version}"
 
 
 class Page(NamedTuple):

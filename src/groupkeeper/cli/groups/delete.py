@@ -13,7 +13,7 @@ from groupkeeper.cli.framework.execution import add_executing, check_confirmed, 
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, are_typed, problems_of, selected
 from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Row
-from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
+from groupkeeper.cli.groups.schemas import DELETED_GROUPS, DELETED_OFFSETS
 from groupkeeper.cli.plans.plan_options import TOPIC_HELP, note_absent, topics_of
 from groupkeeper.operations.delete import delete_any_groups, find_deletion
 from groupkeeper.operations.errors import GroupIsActive

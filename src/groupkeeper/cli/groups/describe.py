@@ -20,10 +20,10 @@ from groupkeeper.cli.framework.group_arguments import (
     selected,
     with_suggestions,
 )
-from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.reports import Page, Problem, Row, Schema, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups import statuses
-from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
+from groupkeeper.cli.groups.schemas import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
 from groupkeeper.cli.groups.topology import topology_pages
 from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstMeasurement
 from groupkeeper.operations.groups import AnyGroup, AnyMember, describe_any
@@ -84,17 +84,17 @@ _NO_PROBLEM = (
 )
 
 _SORTS = {
-    OFFSETS.schema: ["group", "topic", "lag", "readable", "lost", "log_end_offset", "status", "client_id"],
-    MEMBERS.schema: ["group", "client_id", "host", "partitions"],
-    STATES.schema: ["group", "type", "state", "members"],
-    TOPOLOGY.schema: ["group", "subtopology", "node"],
-    GROUP_SUMS.schema: ["group", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
-    TOPIC_SUMS.schema: ["group", "topic", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
+    OFFSETS.report: ["group", "topic", "lag", "readable", "lost", "log_end_offset", "status", "client_id"],
+    MEMBERS.report: ["group", "client_id", "host", "partitions"],
+    STATES.report: ["group", "type", "state", "members"],
+    TOPOLOGY.report: ["group", "subtopology", "node"],
+    GROUP_SUMS.report: ["group", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
+    TOPIC_SUMS.report: ["group", "topic", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
 }
 
 
-def _columns(*shapes: Shape) -> list[str]:
-    return list(dict.fromkeys(name for shape in shapes for name in _SORTS[shape.schema]))
+def _columns(*schemas: Schema) -> list[str]:
+    return list(dict.fromkeys(name for schema in schemas for name in _SORTS[schema.report]))
 
 
 def _add_describe(command: ArgumentParser) -> None:
@@ -139,18 +139,18 @@ def _report(view: str | None) -> Callable[[Namespace], ClusterReport]:
         names_of(options, "groups")
         names_of(options, "topic")
         if shown == "offsets":
-            shape = {None: OFFSETS, "group": GROUP_SUMS, "topic": TOPIC_SUMS}[options.sum]
+            schema = {None: OFFSETS, "group": GROUP_SUMS, "topic": TOPIC_SUMS}[options.sum]
             pages = _offset_pages
         else:
-            shape, pages = {
+            schema, pages = {
                 "members": (MEMBERS, _member_pages),
                 "state": (STATES, _state_pages),
                 "topology": (TOPOLOGY, topology_pages),
             }[shown]
             _refuse_lag(options, shown)
-        if options.sort is not None and options.sort not in _SORTS[shape.schema]:
+        if options.sort is not None and options.sort not in _SORTS[schema.report]:
             raise UsageMistake(
-                f"argument --sort: {options.sort!r} is no column here (choose from {', '.join(_SORTS[shape.schema])})"
+                f"argument --sort: {options.sort!r} is no column here (choose from {', '.join(_SORTS[schema.report])})"
             )
         with_columns = ["last_stable_offset"] if getattr(options, "lag_to", "end") == "lso" else []
         if getattr(options, "min_lag", None) or options.sort == "readable":
@@ -160,7 +160,7 @@ def _report(view: str | None) -> Callable[[Namespace], ClusterReport]:
         if getattr(options, "with_status", False):
             with_columns += statuses.COLUMNS
         return ClusterReport(
-            shape, pages, with_columns=with_columns, in_order=lambda pages: arranged(pages, options), may_lack=True
+            schema, pages, with_columns=with_columns, in_order=lambda pages: arranged(pages, options), may_lack=True
         )
 
     return report

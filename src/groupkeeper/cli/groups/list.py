@@ -10,7 +10,7 @@ from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, ad
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.several_clusters import run_reports
-from groupkeeper.cli.groups.shapes import GROUPS
+from groupkeeper.cli.groups.schemas import GROUPS
 from groupkeeper.cli.groups.statuses import COLUMNS, NO_STATUS, add_status, statuses_of
 from groupkeeper.operations.reporting.group_rows import listing_row
 from groupkeeper.operations.selection import list_selected

@@ -12,7 +12,7 @@ from groupkeeper.cli.framework.execution import add_creating, add_executing, che
 from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.framework.typed import follow_up
-from groupkeeper.cli.groups.shapes import NEW_OFFSETS
+from groupkeeper.cli.groups.schemas import NEW_OFFSETS
 from groupkeeper.cli.plans.plan_options import add_scope, note_absent, topics_of, with_topics
 from groupkeeper.cli.plans.reset import add_scenario, check_scope, only_group, plans_of, request_of
 from groupkeeper.client.admin.types import TopicPartition

@@ -12,11 +12,11 @@ from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, ad
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, names_of
 from groupkeeper.cli.framework.output import dismiss, flush
-from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Row, Shape, Value
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Row, Schema, Value
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.operations.watch import LATE_S, Partitions, WatchedChange, follow
 
-CHANGES = Shape(
+CHANGES = Schema(
     "watch",
     "changes",
     [

@@ -9,7 +9,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import with_suggestions
-from groupkeeper.cli.framework.reports import Column, Page, Row, Shape
+from groupkeeper.cli.framework.reports import Column, Page, Row, Schema
 from groupkeeper.cli.framework.typed import follow_up
 from groupkeeper.operations.causes.facts import Explained, Fact, explain
 from groupkeeper.operations.times import utc_text
@@ -18,7 +18,7 @@ from groupkeeper.rules.words import counted, rate, waiting
 
 _INTERVAL_MS = 10_000
 
-CAUSES = Shape(
+CAUSES = Schema(
     "why",
     "facts",
     [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.framework.clusters import add_output, print_report
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
+from groupkeeper.cli.framework.reports import Column, Page, Problem, Schema
 from groupkeeper.cli.pipeline.family import add_directory, add_owners, add_spark
 from groupkeeper.cli.pipeline.lake import settings_of
 from groupkeeper.cli.pipeline.parts import import_part
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
-FORGOTTEN = Shape(
+FORGOTTEN = Schema(
     "pipeline-forget",
     "tables",
     [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import add_output, print_report
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape
+from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Schema
 from groupkeeper.cli.pipeline.family import add_clusters, add_directory, source_of
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.pipeline.errors import SourceError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BROKEN = 3
 """The exit status when a check fails."""
 
-CHECKS = Shape(
+CHECKS = Schema(
     "pipeline-quality",
     "checks",
     [

@@ -13,7 +13,7 @@ from groupkeeper.cli.framework.execution import add_creating, can_ask, check_con
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.plans import outcome
 from groupkeeper.cli.plans.plan_options import STANDARD_OUTPUT, official_commands
-from groupkeeper.cli.plans.shapes import OUTCOMES
+from groupkeeper.cli.plans.schemas import OUTCOMES
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.consequences import consequences
 from groupkeeper.operations.plans.document import BadPlanFile

@@ -21,7 +21,7 @@ from groupkeeper.cli.plans.plan_options import (
     shown,
     topics_of,
 )
-from groupkeeper.cli.plans.shapes import CHANGES
+from groupkeeper.cli.plans.schemas import CHANGES
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.operations.plans.builder import ALL_COMMITTED

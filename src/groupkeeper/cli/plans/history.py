@@ -15,7 +15,7 @@ from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.framework.typed import follow_up, words_of
 from groupkeeper.cli.plans.outcome import add_applying, apply_pages, compared, foreseen, rows_of
-from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED
+from groupkeeper.cli.plans.schemas import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.builder import Otherwise
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of

@@ -24,7 +24,7 @@ from groupkeeper.cli.plans.plan_options import (
     shown,
     topics_of,
 )
-from groupkeeper.cli.plans.shapes import CHANGES
+from groupkeeper.cli.plans.schemas import CHANGES
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.plans import reset as resets
 from groupkeeper.operations.plans.builder import Request, make_reset

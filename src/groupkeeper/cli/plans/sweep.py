@@ -13,7 +13,7 @@ from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, n
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.plan_options import add_saving, add_scope, is_plain, shown, topics_of
-from groupkeeper.cli.plans.shapes import CHANGES
+from groupkeeper.cli.plans.schemas import CHANGES
 from groupkeeper.operations.plans.builder import ALL_COMMITTED
 from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.recorder import without_secrets

@@ -10,7 +10,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_order, add_topics, arranged, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.cli.framework.values import checkpoint
-from groupkeeper.cli.spark.shapes import QUERIES_LAG
+from groupkeeper.cli.spark.schemas import QUERIES_LAG
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_of_offsets
 from groupkeeper.operations.times import utc_text

@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_topics, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.spark.lag import names_of_cluster
-from groupkeeper.cli.spark.shapes import STARTING_OFFSETS as SHAPE
+from groupkeeper.cli.spark.schemas import STARTING_OFFSETS as SCHEMA
 from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.operations.queries.starting_offsets import EARLIEST, LATEST, Starts, start_at_offsets, start_at_time
 from groupkeeper.operations.selection import Names
@@ -45,7 +45,7 @@ def _report(options: Namespace) -> ClusterReport:
     topics = names_of(options, "topic")
     if options.time is not None and not topics:
         raise UsageMistake("argument --time: add --topic with the topics to read")
-    return ClusterReport(SHAPE, _pages, is_plain=options.output == "table")
+    return ClusterReport(SCHEMA, _pages, is_plain=options.output == "table")
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:

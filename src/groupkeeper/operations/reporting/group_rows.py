@@ -16,7 +16,7 @@ Row = Mapping[str, Value]
 
 
 def listing_row(group: GroupListing, more: Row = MappingProxyType({})) -> Row:
-    """A group as a row of the shape `group_list`. `more`: further columns."""
+    """A group as a row of the schema `group_list`. `more`: further columns."""
     return {
         "group": group.group_id,
         "type": None if group.group_type is None else str(group.group_type),
@@ -26,7 +26,7 @@ def listing_row(group: GroupListing, more: Row = MappingProxyType({})) -> Row:
 
 
 def lag_row(row: PartitionLag, more: Row = MappingProxyType({})) -> Row:
-    """A partition as a row of the shape `offsets`. `more`: further columns."""
+    """A partition as a row of the schema `offsets`. `more`: further columns."""
     commit, member = row.committed, row.member
     return {
         "group": row.group_id,
@@ -51,7 +51,7 @@ def lag_row(row: PartitionLag, more: Row = MappingProxyType({})) -> Row:
 
 
 def sum_row(sums: LagSum) -> Row:
-    """Partitions together as a row of the shape `lag_by_group`, or `lag_by_topic`."""
+    """Partitions together as a row of the schema `lag_by_group`, or `lag_by_topic`."""
     row: dict[str, str | int | None] = {"group": sums.group_id}
     if sums.topic is not None:
         row["topic"] = sums.topic
@@ -73,7 +73,7 @@ def is_unread(member: AnyMember) -> bool:
 
 
 def member_row(group_id: str, member: AnyMember) -> Row:
-    """A member as a row of the shape `members`."""
+    """A member as a row of the schema `members`."""
     # Columns that share groups don't have: static members, targets and members of an older protocol.
     own = member if isinstance(member, MemberDescription) else None
     target = own.target_assignment if own else None
@@ -97,7 +97,7 @@ def _partitions(partitions: Iterable[TopicPartition]) -> list[dict[str, str | in
 
 
 def state_row(group: AnyGroup, queue: DeadLetterQueue | None, more: Row = MappingProxyType({})) -> Row:
-    """A group as a row of the shape `group_states`. `queue`: of a share group. `more`: further columns."""
+    """A group as a row of the schema `group_states`. `queue`: of a share group. `more`: further columns."""
     return {
         "group": group.group_id,
         "type": str(group.group_type),

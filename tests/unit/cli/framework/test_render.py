@@ -7,11 +7,11 @@ import json
 import pytest
 
 from groupkeeper.cli.framework.render import CsvWriter, JsonWriter, TableWriter, Writer, problem_text, width
-from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Schema, problem_of
 from groupkeeper.client.errors import BrokersNotFound, SaslMissing
 from groupkeeper.operations.problems import MissingAcl
 
-SHAPE = Shape(
+SHAPE = Schema(
     "things", "rows", [Column("group", ""), Column("lag", ""), Column("parts", ""), Column("host", "", False)]
 )
 
@@ -51,8 +51,8 @@ def test_what_would_break_a_table_is_escaped() -> None:
 
 
 def test_colours_do_not_disturb_the_columns() -> None:
-    shape = Shape("s", "rows", [Column("state", ""), Column("group", "")])
-    text = written(TableWriter(shape, has_colour=True), Page([{"state": "Dead", "group": "g"}]))
+    schema = Schema("s", "rows", [Column("state", ""), Column("group", "")])
+    text = written(TableWriter(schema, has_colour=True), Page([{"state": "Dead", "group": "g"}]))
     assert text == "\x1b[1mSTATE\x1b[0m  \x1b[1mGROUP\x1b[0m\n\x1b[31mDead\x1b[0m   g\n"
 
 
@@ -70,15 +70,15 @@ def test_json_stays_json_where_letters_are_lacking(encoding: str | None) -> None
 
 
 def test_csv_has_the_columns_of_json() -> None:
-    shape = Shape("s", "rows", [*SHAPE.columns, Column("yes", "")])
+    schema = Schema("s", "rows", [*SHAPE.columns, Column("yes", "")])
     assert written(CsvWriter(SHAPE), Page([row("a\rb", 1)])).endswith('\n"a\rb",1,,h\n')
     page = Page([{**row('a,"b"\nc', None, ("t", 0), ("u", 1)), "yes": True}, {**row("", 0), "yes": False}])
-    read = list(csv.DictReader(io.StringIO(written(CsvWriter(shape), page))))
+    read = list(csv.DictReader(io.StringIO(written(CsvWriter(schema), page))))
     assert read == [
         {"group": 'a,"b"\nc', "lag": "", "parts": "t:0;u:1", "host": "h", "yes": "true"},
         {"group": "", "lag": "0", "parts": "", "host": "h", "yes": "false"},
     ]
-    assert written(CsvWriter(shape)) == "group,lag,parts,host,yes\n"
+    assert written(CsvWriter(schema)) == "group,lag,parts,host,yes\n"
 
 
 @pytest.mark.parametrize(("text", "cells"), [("abc", 3), ("東京", 4), ("e\u0301", 1), ("🙂", 2), ("", 0)])
@@ -121,7 +121,7 @@ def test_the_cause_is_the_problem() -> None:
     assert problem_of(BrokersNotFound("none")).error == "BROKERS_NOT_FOUND"
 
 
-WIDE = Shape(
+WIDE = Schema(
     "wide", "rows",
     [Column("group", ""), Column("member", "", goes=3), Column("host", "", goes=2), Column("note", "", goes=1),
      Column("assignment", "")],
@@ -159,16 +159,16 @@ def test_long_lists_of_partitions_are_cut_in_the_last_column() -> None:
 
 
 def test_a_sentence_in_the_last_column_is_cut_rather_than_left_out() -> None:
-    shape = Shape("s", "rows", [Column("group", ""), Column("skipped", "", goes=1), Column("why", "", goes=2)])
+    schema = Schema("s", "rows", [Column("group", ""), Column("skipped", "", goes=1), Column("why", "", goes=2)])
     row: Row = {"group": "g" * 20, "skipped": None, "why": "the topic does not exist, and nothing was committed"}
-    writer = TableWriter(shape, limit=60)
+    writer = TableWriter(schema, limit=60)
     lines = written(writer, Page([row])).splitlines()
     assert lines[0].split() == ["GROUP", "WHY"]
     assert (lines[1].endswith("the topic does not exist, and nothing…"), writer.has_cut) == (True, True)
-    assert titles(TableWriter(shape, limit=40), row) == ["GROUP"]
-    cut = written(TableWriter(shape, limit=40, cuts_names=True), Page([row])).splitlines()
+    assert titles(TableWriter(schema, limit=40), row) == ["GROUP"]
+    cut = written(TableWriter(schema, limit=40, cuts_names=True), Page([row])).splitlines()
     assert cut[1] == "ggggggggg…gggggggg  the topic does not …"
-    assert titles(TableWriter(shape, limit=90), row) == ["GROUP", "SKIPPED", "WHY"]
+    assert titles(TableWriter(schema, limit=90), row) == ["GROUP", "SKIPPED", "WHY"]
 
 
 @pytest.mark.parametrize(("encoding", "name"), [("ascii", r"caf\xe9 \u6771\u4eac"), ("latin-1", r"café \u6771\u4eac")])

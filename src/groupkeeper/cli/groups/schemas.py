@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.reports import CLUSTER, Column, Shape
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Schema
 
 _GROUP = Column("group", "the group's id")
 
@@ -24,7 +24,7 @@ _STATUS = (
            "`--with-status`", in_table=False),
 )  # fmt: skip
 
-GROUPS = Shape(
+GROUPS = Schema(
     "group_list",
     "groups",
     [
@@ -36,7 +36,7 @@ GROUPS = Shape(
     ],
 )
 
-OFFSETS = Shape(
+OFFSETS = Schema(
     "offsets", "offsets",
     [
         _GROUP,
@@ -102,11 +102,11 @@ _SUMS = (
     CLUSTER,
 )
 
-GROUP_SUMS = Shape("lag_by_group", "lag_by_group", [_GROUP, *_SUMS])
+GROUP_SUMS = Schema("lag_by_group", "lag_by_group", [_GROUP, *_SUMS])
 
-TOPIC_SUMS = Shape("lag_by_topic", "lag_by_topic", [_GROUP, Column("topic", ""), *_SUMS])
+TOPIC_SUMS = Schema("lag_by_topic", "lag_by_topic", [_GROUP, Column("topic", ""), *_SUMS])
 
-MEMBERS = Shape(
+MEMBERS = Schema(
     "members",
     "members",
     [
@@ -128,7 +128,7 @@ MEMBERS = Shape(
     ],
 )
 
-STATES = Shape(
+STATES = Schema(
     "group_states",
     "groups",
     [
@@ -147,7 +147,7 @@ STATES = Shape(
     ],
 )
 
-TOPOLOGY = Shape(
+TOPOLOGY = Schema(
     "topology",
     "nodes",
     [
@@ -165,7 +165,7 @@ TOPOLOGY = Shape(
     ],
 )
 
-NEW_OFFSETS = Shape(
+NEW_OFFSETS = Schema(
     "reset",
     "offsets",
     [
@@ -185,7 +185,7 @@ NEW_OFFSETS = Shape(
     ],
 )
 
-DELETED_OFFSETS = Shape(
+DELETED_OFFSETS = Schema(
     "deleted_offsets",
     "deleted",
     [
@@ -197,7 +197,7 @@ DELETED_OFFSETS = Shape(
     ],
 )
 
-DELETED_GROUPS = Shape(
+DELETED_GROUPS = Schema(
     "deleted_groups",
     "deleted",
     [

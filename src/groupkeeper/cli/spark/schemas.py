@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.reports import Column, Shape
+from groupkeeper.cli.framework.reports import Column, Schema
 
-QUERIES_LAG = Shape(
+QUERIES_LAG = Schema(
     "spark_lag",
     "offsets",
     [
@@ -29,7 +29,7 @@ QUERIES_LAG = Shape(
     ],
 )
 
-STARTING_OFFSETS = Shape(
+STARTING_OFFSETS = Schema(
     "starting_offsets",
     "offsets",
     [

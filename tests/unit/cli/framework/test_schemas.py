@@ -1,4 +1,4 @@
-"""The shapes of reports: each column has a meaning, and each shape is in the reference."""
+"""The schemas of reports: each column has a meaning, and each schema is in the reference."""
 
 import importlib
 import pkgutil
@@ -6,7 +6,7 @@ import pkgutil
 from tools import cli_reference
 
 from groupkeeper import cli
-from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.cli.framework.reports import Schema
 from groupkeeper.cli.groups import statuses, trends
 
 OF_OPTIONS = {"--with-status": statuses.COLUMNS, "--trend=20ms": trends.COLUMNS}
@@ -16,17 +16,17 @@ CLEAR |= {"new_offset", "producer_epoch", "record_time"}
 """Columns whose names say it all."""
 
 
-def shapes() -> list[Shape]:
+def schemas() -> list[Schema]:
     modules = [importlib.import_module(each.name) for each in pkgutil.walk_packages(cli.__path__, f"{cli.__name__}.")]
-    return [each for module in modules for each in vars(module).values() if isinstance(each, Shape)]
+    return [each for module in modules for each in vars(module).values() if isinstance(each, Schema)]
 
 
 def test_columns_have_a_meaning() -> None:
-    empty = {column.name for shape in shapes() for column in shape.columns if not column.meaning} - CLEAR
+    empty = {column.name for schema in schemas() for column in schema.columns if not column.meaning} - CLEAR
     assert not empty, f"say in the second argument of Column what these are, and what null means: {', '.join(empty)}"
 
 
-def test_the_reference_describes_every_shape() -> None:
-    described = [shape for _, shape, _ in cli_reference.SHAPES]
-    missing = {shape.name for shape in shapes() if shape not in described}
-    assert not missing, f"add these to SHAPES of tools/cli_reference.py, then run `make docs`: {', '.join(missing)}"
+def test_the_reference_describes_every_schema() -> None:
+    described = [schema for _, schema, _ in cli_reference.SCHEMAS]
+    missing = {schema.name for schema in schemas() if schema not in described}
+    assert not missing, f"add these to SCHEMAS of tools/cli_reference.py, then run `make docs`: {', '.join(missing)}"

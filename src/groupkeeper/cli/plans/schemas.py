@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.reports import CLUSTER, Column, Shape
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Schema
 
 _PLACE = (Column("group", "the group's id"), Column("topic", ""), Column("partition", ""))
 
-CHANGES = Shape(
+CHANGES = Schema(
     "plan",
     "changes",
     [
@@ -36,7 +36,7 @@ CHANGES = Shape(
     ],
 )
 
-OUTCOMES = Shape(
+OUTCOMES = Schema(
     "outcome",
     "changes",
     [
@@ -47,7 +47,7 @@ OUTCOMES = Shape(
     ],
 )
 
-HISTORY = Shape(
+HISTORY = Schema(
     "history",
     "changes",
     [
@@ -68,7 +68,7 @@ HISTORY = Shape(
     ],
 )
 
-RECORDED = Shape(
+RECORDED = Schema(
     "recorded",
     "changes",
     [
