@@ -93,7 +93,7 @@ def commit(servers: str, group_id: str, offsets: Mapping[tuple[str, int], int]) 
 def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
     with SyncAdmin(servers) as admin:
         found = admin.list_consumer_group_offsets({group_id: None}).result(group_id).all()
-    return {place: commit for place, commit in found.items() if commit is not None}
+    return {tp: commit for tp, commit in found.items() if commit is not None}
 
 
 def committed_offsets(servers: str, group_id: str) -> dict[TopicPartition, int]:

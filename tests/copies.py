@@ -92,7 +92,7 @@ async def made_of(
 ) -> Made:
     group = group or f"g{time.time_ns()}"
     async with Admin(source) as here, Admin(target) as there:
-        wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
+        wanted = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}
         (await here.alter_consumer_group_offsets(group, wanted)).all()
         groups = {group: group}
         return await make_clone(there, Source(here, prefix), CloneRequest(groups, ALL_COMMITTED, Policies(), FIRST_MS))

@@ -69,9 +69,9 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
     async def add(servers: str) -> None:
         async with Admin(servers) as admin:
-            place = TopicPartition("orders", 0)
+            tp = TopicPartition("orders", 0)
             for group_id in (EVIL, FORMULA):
-                (await admin.alter_consumer_group_offsets(group_id, {place: OffsetAndMetadata(2, None, EVIL)})).all()
+                (await admin.alter_consumer_group_offsets(group_id, {tp: OffsetAndMetadata(2, None, EVIL)})).all()
 
     environment = pytest.MonkeyPatch()
     environment.setenv("GROUPKEEPER_JOURNAL", str(folder / "journal.jsonl"))

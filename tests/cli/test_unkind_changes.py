@@ -89,7 +89,7 @@ def groups_of(servers: str) -> dict[str, object]:
             started = await admin.list_share_group_offsets(dict.fromkeys(set(types).difference(plain)))
         found: dict[str, object] = {key: one.done for key, one in committed.done.items()}
         return found | {
-            key: {place: start.start_offset for place, start in one.done.items() if start is not None}
+            key: {tp: start.start_offset for tp, start in one.done.items() if start is not None}
             for key, one in started.done.items()
         }
 

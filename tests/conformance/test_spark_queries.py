@@ -81,7 +81,7 @@ def committed(servers: str, group_id: str) -> tuple[int, dict[Place, int]]:
     commits = acts.committed(servers, group_id)
     (batch,) = {json.loads(each.metadata)["batch"] for each in commits.values()}
     name = group_id.removeprefix("spark-")
-    return batch, {(name, *place): each.offset for place, each in commits.items()}
+    return batch, {(name, *tp): each.offset for tp, each in commits.items()}
 
 
 def shown(report: Mapping[str, Any]) -> dict[Place, tuple[int, int]]:

@@ -73,16 +73,16 @@ def test_the_ci_service(tmp_path: Path) -> None:
 def test_the_spark_job(tmp_path: Path) -> None:
     with BackgroundBroker(properties={"log.retention.ms": "-1"}) as broker:
         servers = broker.bootstrap_servers
-        place = TopicPartition("orders", 0)
+        tp = TopicPartition("orders", 0)
         with SyncAdmin(servers) as admin:
             admin.create_topics([NewTopic("orders", 1)]).all()
             producer = Producer({"bootstrap.servers": servers})
             for timestamp in (1_700_000_000_000, 1_700_000_001_000, 1_700_003_600_000):
                 producer.produce("orders", b"x", timestamp=timestamp)
             assert producer.flush(20) == 0
-            admin.alter_consumer_group_offsets("billing", {place: OffsetAndMetadata(1)}).all()
-            admin.alter_consumer_group_offsets("billing", {place: OffsetAndMetadata(2)}).all()
-            admin.alter_consumer_group_offsets("audit", {place: OffsetAndMetadata(3)}).all()
+            admin.alter_consumer_group_offsets("billing", {tp: OffsetAndMetadata(1)}).all()
+            admin.alter_consumer_group_offsets("billing", {tp: OffsetAndMetadata(2)}).all()
+            admin.alter_consumer_group_offsets("audit", {tp: OffsetAndMetadata(3)}).all()
             admin.delete_consumer_groups(["audit"]).all()
         job = EXAMPLES / "spark-job/orders_by_hour.py"
         done = run(BIN / "python", job, servers, "orders", cwd=tmp_path, timeout=220)

@@ -36,8 +36,8 @@ def arrange(servers: str) -> None:
 
 
 async def commit(admin: Admin, group_id: str, topic: str, offset: int) -> None:
-    place = TopicPartition(topic, 0)
-    (await admin.alter_consumer_group_offsets(group_id, {place: OffsetAndMetadata(offset)})).all()
+    tp = TopicPartition(topic, 0)
+    (await admin.alter_consumer_group_offsets(group_id, {tp: OffsetAndMetadata(offset)})).all()
 
 
 def collector(

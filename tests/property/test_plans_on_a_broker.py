@@ -131,12 +131,12 @@ class Stage:
         assert answer.topics[0].partitions[0].error_code == 0
 
     async def move(self, move: Move) -> None:
-        place = self.places[move.partition]
-        start, end = (await self.ends())[place]
+        tp = self.places[move.partition]
+        start, end = (await self.ends())[tp]
         if move.kind == "commit":
-            now = (await self.committed())[self.groups[move.group]].get(place)
+            now = (await self.committed())[self.groups[move.group]].get(tp)
             offset = now.offset + 1 if now else move.amount
-            await self.commit(self.groups[move.group], {place: OffsetAndMetadata(offset)})
+            await self.commit(self.groups[move.group], {tp: OffsetAndMetadata(offset)})
         elif move.kind == "produce":
             await self.produce(move.partition, move.amount)
         else:
@@ -145,7 +145,7 @@ class Stage:
     async def ends(self) -> dict[TopicPartition, tuple[int, int]]:
         oldest = (await self.admin.list_offsets(dict.fromkeys(self.places, OffsetSpec.earliest()))).all()
         latest = (await self.admin.list_offsets(dict.fromkeys(self.places, OffsetSpec.latest()))).all()
-        return {place: (oldest[place].offset, latest[place].offset) for place in self.places}
+        return {tp: (oldest[tp].offset, latest[tp].offset) for tp in self.places}
 
     async def committed(self) -> World:
         found = (await self.admin.list_consumer_group_offsets(dict.fromkeys(self.groups))).all()

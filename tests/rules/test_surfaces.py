@@ -106,8 +106,8 @@ def test_all_surfaces_say_the_same(case: Case) -> None:
     )
     wanted = {TopicPartition(each.topic, 0): partition_status(facts)
               for each, facts in zip(group.rows, case.partitions, strict=True)}  # fmt: skip
-    found = {place: status for place, (status, _) in partition_statuses(group, NOW_MS).items()}
-    assert {place: found.get(place, Status.OK) for place in wanted} == wanted
+    found = {tp: status for tp, (status, _) in partition_statuses(group, NOW_MS).items()}
+    assert {tp: found.get(tp, Status.OK) for tp in wanted} == wanted
     assert dict(judge_status(group, NOW_MS).bad) == {
-        place: status for place, status in wanted.items() if RANKS[status] >= RANKS[Status.STALLED]
+        tp: status for tp, status in wanted.items() if RANKS[status] >= RANKS[Status.STALLED]
     }

@@ -73,7 +73,7 @@ class Site:
     async def committed(self, group: str) -> Mapping[str, int]:
         async with Admin(self.servers) as admin:
             found = (await admin.list_consumer_group_offsets({group: None})).result(group).done
-        return {f"{place.topic}-{place.partition}": one.offset for place, one in found.items() if one is not None}
+        return {f"{tp.topic}-{tp.partition}": one.offset for tp, one in found.items() if one is not None}
 
 
 async def site_of(

@@ -147,12 +147,12 @@ async def test_a_reset_is_planned_applied_and_undone(broker: BackgroundBroker, t
 
 
 async def test_a_share_group_is_reset_and_that_undone(broker: BackgroundBroker, tmp_path: Path) -> None:
-    place = TopicPartition("orders", 0)
+    tp = TopicPartition("orders", 0)
     async with Admin(broker.bootstrap_servers) as admin:
-        (await admin.alter_share_group_offsets("queue", {place: 6})).all()
+        (await admin.alter_share_group_offsets("queue", {tp: 6})).all()
 
         async def start() -> int | None:
-            found = (await admin.list_share_group_offsets({"queue": None})).result("queue").done[place]
+            found = (await admin.list_share_group_offsets({"queue": None})).result("queue").done[tp]
             return None if found is None else found.start_offset
 
         site = await site_of(broker, tmp_path)

@@ -63,6 +63,6 @@ async def test_no_record(admin: Admin) -> None:
 
 async def test_they_are_what_a_lookup_by_time_finds(admin: Admin) -> None:
     for timestamp in (95, 200, 305):
-        place = TopicPartition(TOPIC, 0)
-        found = (await admin.list_offsets({place: OffsetSpec.for_timestamp(timestamp)})).all()[place]
+        tp = TopicPartition(TOPIC, 0)
+        found = (await admin.list_offsets({tp: OffsetSpec.for_timestamp(timestamp)})).all()[tp]
         assert (await admin.record_timestamps(at(found.offset))).all() == {at(found.offset)[0]: found.timestamp}

@@ -53,11 +53,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 def set_up(servers: str) -> None:
     with SyncAdmin(servers) as admin:
-        place = TopicPartition("orders", 0)
+        tp = TopicPartition("orders", 0)
         admin.create_topics([NewTopic("orders", 1)]).all()
-        admin.alter_share_group_offsets(SHARED, {place: 0}).all()
+        admin.alter_share_group_offsets(SHARED, {tp: 0}).all()
         for group_id in GROUPS:
-            admin.alter_consumer_group_offsets(group_id, {place: OffsetAndMetadata(0)}).all()
+            admin.alter_consumer_group_offsets(group_id, {tp: OffsetAndMetadata(0)}).all()
 
 
 def servers_of(home: dict[str, str]) -> str:

@@ -170,9 +170,9 @@ def test_what_is_committed_before_the_answer_is_not_overwritten(servers: str, tm
     journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
     where = ["--bootstrap-server", servers]
     path = str(tmp_path / "plan.json")
-    place, groups = TopicPartition("orders", 0), ("first", "second")
+    tp, groups = TopicPartition("orders", 0), ("first", "second")
     for group_id in groups:
-        commit(servers, group_id, {place: 2})
+        commit(servers, group_id, {tp: 2})
     before = ["plan", "reset", *groups, "--topic", "orders:0", "--to-offset", "1", "--save", path]
     if command == "undo":
         before = ["groups", "reset", *groups, "--topic", "orders:0", "--to-offset", "1", "--execute"]
@@ -185,10 +185,10 @@ def test_what_is_committed_before_the_answer_is_not_overwritten(servers: str, tm
     }[command]
     terminal = Terminal(*words, *where, **journal)
     terminal.read(QUESTION.format(2))
-    commit(servers, "first", {place: 3})
+    commit(servers, "first", {tp: 3})
     terminal.press("2\n")
     assert terminal.end() == 1
-    assert committed(servers, "first") == {place: OffsetAndMetadata(3)}
+    assert committed(servers, "first") == {tp: OffsetAndMetadata(3)}
     assert "and is committed at 3 now" in terminal.shown.replace("\r\n", " ")
 
 

@@ -126,7 +126,7 @@ def test_a_port_of_something_else_is_named_in_one_line(greeting: bytes, capsys: 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert address in line
-    assert line.endswith(("(UNEXPECTED_ANSWER)", "(ANSWER_TOO_LARGE)"))
+    assert line.endswith(("(UNEXPECTED_RESPONSE)", "(RESPONSE_TOO_LARGE)"))
 
 
 def test_names_with_commas_and_quotes_come_back_from_a_file(

@@ -153,8 +153,8 @@ def test_all_groups_at_once(two: Two, tmp_path: Path, capsys: pytest.CaptureFixt
     write(two.there, two.topic, [Item(-1, None, b"another's", FIRST_MS - 5), *records])
     offsets = {f"{two.topic}-{number}": number % 100 * 3 for number in range(200)}
     with SyncAdmin(two.here) as admin:
-        place = TopicPartition(two.topic, 0)
-        wanted = {group: {place: OffsetAndMetadata(offset)} for group, offset in offsets.items()}
+        tp = TopicPartition(two.topic, 0)
+        wanted = {group: {tp: OffsetAndMetadata(offset)} for group, offset in offsets.items()}
         for done in admin.alter_offsets_of_groups(wanted).all().values():
             done.all()
     plan, where = str(tmp_path / "all.json"), ["--from-bootstrap-server", two.here, "--bootstrap-server", two.there]

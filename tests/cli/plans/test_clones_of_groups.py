@@ -108,14 +108,14 @@ def test_start_offsets_of_a_share_group(
 ) -> None:
     """Planned, applied and undone; the group is made."""
     here, there = (clusters[0], clusters[0]) if is_here else clusters
-    group, place = f"shared{time.time_ns()}", TopicPartition("orders", 0)
+    group, tp = f"shared{time.time_ns()}", TopicPartition("orders", 0)
     target = f"{group}-copy"
 
     async def start(servers: str, of: str, offset: int | None = None) -> int | None:
         async with Admin(servers) as admin:
             if offset is not None:
-                (await admin.alter_share_group_offsets(of, {place: offset})).all()
-            found = (await admin.list_share_group_offsets({of: None})).result(of).done.get(place)
+                (await admin.alter_share_group_offsets(of, {tp: offset})).all()
+            found = (await admin.list_share_group_offsets({of: None})).result(of).done.get(tp)
         return None if found is None else found.start_offset
 
     assert asyncio.run(start(here, group, 20)) == 20

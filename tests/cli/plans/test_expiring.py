@@ -72,7 +72,7 @@ async def said_to_expire(broker: Broker, now_ms: int, expiring_ms: int, retentio
     async with Admin(broker.bootstrap_servers) as admin:
         made = await make_sweep(admin, GROUPS, ALL_COMMITTED, criteria, now_ms)
     assert made.troubles == ()
-    found = {(plan.group_id, place.topic) for plan in made.plan.groups for place in plan.changes}
+    found = {(plan.group_id, tp.topic) for plan in made.plan.groups for tp in plan.changes}
     for note in made.notes:
         if "its offsets expire" in note:
             found |= {(note.partition(":")[0], topic) for topic in ("t", "u")}

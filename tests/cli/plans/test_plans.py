@@ -101,7 +101,7 @@ def test_apply_then_undo_brings_back_exactly_what_was(run: Run, servers: str, pl
     status, report, _ = run("apply", plan, "--execute")
     assert (status, [row["result"] for row in report["changes"]]) == (0, ["applied"] * 3)
     now = committed(servers, "billing")
-    assert [now[place].offset for place in ORDERS] == [0, 5, 0]
+    assert [now[tp].offset for tp in ORDERS] == [0, 5, 0]
     assert now[ORDERS[1]].metadata == "note"
     assert now[TopicPartition("payments", 1)] == before[TopicPartition("payments", 1)]
     # Once more: nothing is left to do, and nothing is written down.
@@ -135,7 +135,7 @@ def test_a_stale_plan_is_refused_and_says_what_moved(
 
 def test_a_plan_for_a_topic_that_changed_is_stale(run: Run, servers: str, journal: Journal, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
-    topic, place = "short-lived", TopicPartition("short-lived", 0)
+    topic, tp = "short-lived", TopicPartition("short-lived", 0)
 
     async def make(partitions: int) -> None:
         async with Admin(servers) as admin:
@@ -147,7 +147,7 @@ def test_a_plan_for_a_topic_that_changed_is_stale(run: Run, servers: str, journa
                 pass
 
     asyncio.run(make(1))
-    commit(servers, "billing", {place: 0})
+    commit(servers, "billing", {tp: 0})
     assert run("plan", "reset", "billing", "--topic", topic, "--to-offset", "0", "--save", path)[0] == 0
     written = json.loads(Path(path).read_text())
     written["groups"][0]["partitions"][0]["after"] = {"offset": 3}
@@ -328,7 +328,7 @@ def test_what_a_plan_means_is_summed_up(run: Run) -> None:
 def test_a_glob_is_the_topic(run: Run) -> None:
     for pattern in ("orders", "ord*", "ord*:0,1,2"):
         report = run("plan", "reset", "billing", "--topic", pattern, "--to-earliest")[1]
-        assert [(row["topic"], row["partition"]) for row in report["changes"]] == [tuple(place) for place in ORDERS]
+        assert [(row["topic"], row["partition"]) for row in report["changes"]] == [tuple(tp) for tp in ORDERS]
 
 
 @pytest.mark.parametrize("has_file", [False, True])
@@ -383,7 +383,7 @@ def test_official_commands_do_the_same(run: Run, servers: str, plan: str, capsys
         for line in lines.splitlines():
             tool, *words = shlex.split(line)
             assert (tool, kafka_consumer_groups.main(words)) == ("kafka-consumer-groups", 0)
-        assert [committed(servers, "billing")[place].offset for place in ORDERS] == [0, 5, 0]
+        assert [committed(servers, "billing")[tp].offset for tp in ORDERS] == [0, 5, 0]
         asyncio.run(put_back(STAGE, servers))
     capsys.readouterr()
 

@@ -39,7 +39,7 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def starts(servers: str) -> Mapping[TopicPartition, int]:
     with SyncAdmin(servers) as admin:
         found = admin.list_share_group_offsets({"idle": None}).result("idle").done
-    return {place: one.start_offset for place, one in found.items() if one is not None}
+    return {tp: one.start_offset for tp, one in found.items() if one is not None}
 
 
 @pytest.mark.parametrize(

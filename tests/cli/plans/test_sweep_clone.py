@@ -73,12 +73,12 @@ def test_offsets_that_no_member_reads_may_go_while_there_are_members(run: Run, s
     path = str(tmp_path / "plan.json")
     assert run("plan", "delete-offsets", "leaner", "--topic", "orders", "--save", path)[0] == 0
     assert run("apply", path, "--execute")[0] == 0
-    assert {place.topic for place in committed(servers, "leaner")} == {"payments"}
+    assert {tp.topic for tp in committed(servers, "leaner")} == {"payments"}
     assert run("plan", "delete-offsets", "leaner", "--all-topics", "--save", path)[0] == 0
     for words in (["apply", path, "--execute"], ["undo", "--execute"]):
         status, report = run(*words)
         assert (status, report["problems"][0]["error"]) == (1, "GROUP_IS_ACTIVE")
-    assert {place.topic for place in committed(servers, "leaner")} == {"payments"}
+    assert {tp.topic for tp in committed(servers, "leaner")} == {"payments"}
 
 
 def test_offsets_of_topics_that_are_gone(run: Run, servers: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_one_new_commit_keeps_a_group_from_being_idle(servers: str) -> None:
             age_ms = later[ORDERS[0]].time_ms - first[ORDERS[1]].time_ms
             criteria = Criteria(idle_ms=age_ms)
             made = await make_sweep(admin, ["billing"], ALL_COMMITTED, criteria, first[ORDERS[1]].time_ms + age_ms)
-            return {place: later[place].time_ms - first[place].time_ms for place in ORDERS[:2]}, made
+            return {tp: later[tp].time_ms - first[tp].time_ms for tp in ORDERS[:2]}, made
 
     grown, made = asyncio.run(look())
     assert grown[ORDERS[0]] > 0
@@ -151,7 +151,7 @@ def test_what_would_expire_is_committed_again(run: Run, servers: str, tmp_path: 
 
     def times() -> dict[TopicPartition, int]:
         found = ask(servers, lambda admin: commit_times(admin, ["billing"])).commits["billing"]
-        return {place: one.time_ms for place, one in found.items()}
+        return {tp: one.time_ms for tp, one in found.items()}
 
     first = times()
     assert places(run("plan", "sweep", "billing", "--expiring", "P1D")[1]) == []
@@ -163,7 +163,7 @@ def test_what_would_expire_is_committed_again(run: Run, servers: str, tmp_path: 
     assert any("99 is outside of the log" in note for note in report["notes"])
     assert run("apply", path, "--execute", "--confirm", "2")[0] == 0
     assert committed(servers, "billing") == before
-    assert all(later > first[place] for place, later in times().items())
+    assert all(later > first[tp] for tp, later in times().items())
 
 
 def test_what_a_commit_does_not_keep_from_expiring(servers: str, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_clone_in_the_same_cluster(run: Run, servers: str, tmp_path: Path) -> 
     assert run("apply", path, "--execute")[1]["problems"][0]["error"] == "GROUP_ID_NOT_FOUND"
     assert run("apply", path, "--execute", "--create")[0] == 0
     billing = committed(servers, "billing")
-    assert committed(servers, "copy") == {place: billing[place] for place in ORDERS[:2]}
+    assert committed(servers, "copy") == {tp: billing[tp] for tp in ORDERS[:2]}
     assert run("undo", "--execute")[0] == 0
     assert committed(servers, "copy") == {}
     status, report = run("plan", "clone", "nobody", "copy")

@@ -67,8 +67,8 @@ class Scene(NamedTuple):
         async def fetch() -> dict[int, int]:
             async with Admin(self.servers) as admin:
                 found = (await admin.list_consumer_group_offsets({self.group: None})).result(self.group).all()
-            assert all(place.topic == self.topic for place in found)
-            return {place.partition: commit.offset for place, commit in found.items() if commit is not None}
+            assert all(tp.topic == self.topic for tp in found)
+            return {tp.partition: commit.offset for tp, commit in found.items() if commit is not None}
 
         return asyncio.run(fetch())
 

@@ -49,7 +49,7 @@ async def prepare(servers: str) -> None:
         (await admin.create_topics([NewTopic("orders", 2, 1), NewTopic("secret", 1, 1)])).all()
         both = [TopicPartition("orders", 0), TopicPartition("secret", 0)]
         for group_id in ("seen", "hidden"):
-            offsets = {partition: OffsetAndMetadata(0) for partition in both}
+            offsets = {tp: OffsetAndMetadata(0) for tp in both}
             (await admin.alter_consumer_group_offsets(group_id, offsets)).all()
 
 

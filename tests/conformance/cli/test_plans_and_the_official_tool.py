@@ -50,10 +50,10 @@ def test_the_official_tool_does_what_the_plan_says(
     group_id = rows[0]["group"]
     wanted = committed_offsets(servers, group_id)
     for row in rows:
-        place = TopicPartition(row["topic"], row["partition"])
-        wanted.pop(place, None)
+        tp = TopicPartition(row["topic"], row["partition"])
+        wanted.pop(tp, None)
         if row["after"] is not None:
-            wanted[place] = row["after"]
+            wanted[tp] = row["after"]
     try:
         for line in capsys.readouterr().out.splitlines():
             tool, *arguments = shlex.split(line)

@@ -73,7 +73,7 @@ def theirs(servers: str, *arguments: str) -> tuple[str, str]:
 
 def test_a_group_at_work(broker: RunningBroker, working: str) -> None:
     # K1099-37, K1099-70 … K1099-82, GS-16, GS-17, GS-18, GS-19, GS-21, E2E-08
-    servers, group, place = broker.bootstrap_servers, working, TopicPartition(working, 0)
+    servers, group, tp = broker.bootstrap_servers, working, TopicPartition(working, 0)
 
     async def look() -> None:
         async with Admin(servers) as admin:
@@ -82,16 +82,16 @@ def test_a_group_at_work(broker: RunningBroker, working: str) -> None:
             description = (await admin.describe_share_groups([group])).all()[group]
             [member] = description.members
             assert (description.group_state, description.partition_assignor) == (GroupState.STABLE, "simple")
-            assert (member.client_id, member.assignment, member.subscribed_topics) == ("m", (place,), (group,))
+            assert (member.client_id, member.assignment, member.subscribed_topics) == ("m", (tp,), (group,))
             assert member.member_epoch == description.target_assignment_epoch <= description.group_epoch
             [offsets] = (await admin.list_share_group_offsets({group: None})).all().values()
-            found = offsets.all()[place]
+            found = offsets.all()[tp]
             assert found is not None
             # The start offset that is stored moves with the next write only; the lag is right at once.
             assert found.start_offset in (0, 4)
             assert (found.leader_epoch, found.lag) == (0, 6)
             with pytest.raises(NonEmptyGroup):
-                await admin.alter_share_group_offsets(group, {place: 0})
+                await admin.alter_share_group_offsets(group, {tp: 0})
             with pytest.raises(NonEmptyGroup):
                 await admin.delete_share_group_offsets(group, [group])
             assert isinstance((await admin.delete_share_groups([group])).failed[group], NonEmptyGroup)

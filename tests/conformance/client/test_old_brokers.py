@@ -246,7 +246,7 @@ async def test_configs_partitions_and_records(old: Old) -> None:
     if old.version < (0, 11):
         pytest.skip("a broker of before DeleteRecords and DescribeConfigs")
     topic, name = ConfigResource.topic("resources"), "resources"
-    place = TopicPartition(name, 0)
+    tp = TopicPartition(name, 0)
     async with old.admin() as admin:
         made = await admin.create_topics([NewTopic(name, 1, 1)], if_missing=True)
         assert made.all()[name].is_new
@@ -257,7 +257,7 @@ async def test_configs_partitions_and_records(old: Old) -> None:
             lambda found: name in found.done and len(found.done[name].partitions) == 2,
         )
         assert described.failed == {}
-        assert (await admin.delete_records({place: None})).all() == {place: 0}
+        assert (await admin.delete_records({tp: None})).all() == {tp: 0}
         altered = await admin.alter_configs({topic: {"retention.ms": "3600000"}})
         assert altered.failed == {}
         configs = await until(
@@ -268,8 +268,8 @@ async def test_configs_partitions_and_records(old: Old) -> None:
         assert configs.done[topic]["retention.ms"].source == "DYNAMIC_TOPIC_CONFIG"
         (node,) = (await admin.describe_cluster()).nodes
         assert (await admin.broker_settings(["num.partitions"])).keys() == {"num.partitions"}
-        log_dirs = (await admin.describe_log_dirs(partitions=[place])).all()[node.id]
-        assert [list(each.replicas) for each in log_dirs.values()] == [[place]]
+        log_dirs = (await admin.describe_log_dirs(partitions=[tp])).all()[node.id]
+        assert [list(each.replicas) for each in log_dirs.values()] == [[tp]]
         assert (await admin.delete_topics([name], if_there=True)).failed == {}
 
 

@@ -82,8 +82,8 @@ async def test_log_offsets(own: Admin, broker: RunningBroker, topic: str) -> Non
     CLIENTS["confluent"].produce(broker.bootstrap_servers, topic, [Sent(b"x", timestamp_ms=stamp) for stamp in stamps])
     p0, p1 = TopicPartition(topic, 0), TopicPartition(topic, 1)
 
-    async def offset_of(partition: TopicPartition, spec: OffsetSpec) -> tuple[int, int]:
-        found = (await own.list_offsets({partition: spec})).all()[partition]
+    async def offset_of(tp: TopicPartition, spec: OffsetSpec) -> tuple[int, int]:
+        found = (await own.list_offsets({tp: spec})).all()[tp]
         return found.offset, found.timestamp
 
     assert await offset_of(p0, OffsetSpec.earliest()) == (0, -1)
@@ -205,7 +205,7 @@ async def test_hundreds_of_groups(own: Admin, topic: str) -> None:
     partitions = [TopicPartition(topic, index) for index in range(6)]
 
     async def commit(group: str, offset: int) -> None:
-        offsets = {partition: OffsetAndMetadata(offset) for partition in partitions}
+        offsets = {tp: OffsetAndMetadata(offset) for tp in partitions}
         (await own.alter_consumer_group_offsets(group, offsets)).all()
 
     await asyncio.gather(*(commit(group, index) for index, group in enumerate(groups)))
@@ -226,21 +226,21 @@ async def test_a_restart_is_survived(broker: RunningBroker, topic: str) -> None:
     try:
         async with Admin(mortal.bootstrap_servers) as admin:
             await admin.create_topics([NewTopic(topic, 1, 1)])
-            partition = TopicPartition(topic, 0)
-            (await admin.alter_consumer_group_offsets("g", {partition: OffsetAndMetadata(3)})).all()
+            tp = TopicPartition(topic, 0)
+            (await admin.alter_consumer_group_offsets("g", {tp: OffsetAndMetadata(3)})).all()
             await asyncio.to_thread(mortal.kill)
             calls = asyncio.gather(
                 admin.list_consumer_group_offsets({"g": None}, timeout_ms=60_000),
                 admin.list_groups(timeout_ms=60_000),
                 admin.describe_topics([topic], timeout_ms=60_000),
-                admin.list_offsets({partition: OffsetSpec.latest()}, timeout_ms=60_000),
+                admin.list_offsets({tp: OffsetSpec.latest()}, timeout_ms=60_000),
             )
             await asyncio.to_thread(mortal.start)
             offsets, groups, topics, latest = await calls
-            assert offsets.all()["g"].all() == {partition: OffsetAndMetadata(3)}
+            assert offsets.all()["g"].all() == {tp: OffsetAndMetadata(3)}
             assert list(groups.all()) == ["g"]
             assert list(topics.all()) == [topic]
-            assert latest.all()[partition].offset == 0
+            assert latest.all()[tp].offset == 0
     finally:
         await asyncio.to_thread(mortal.stop)
 
@@ -345,9 +345,9 @@ async def test_consumer_groups_of_apache(apache_kafka: ApacheKafka, name: str) -
 
 @pytest.mark.conformance
 async def test_specs_of_tiered_storage_on_apache(apache_kafka: ApacheKafka, name: str) -> None:
-    partition = TopicPartition(name, 0)
+    tp = TopicPartition(name, 0)
     async with Admin(apache_kafka.bootstrap_servers) as admin:
         await admin.create_topics([NewTopic(name, 1, 1)])
         for spec in (OffsetSpec.earliest_local(), OffsetSpec.latest_tiered(), OffsetSpec.earliest_pending_upload()):
-            failure = (await admin.list_offsets({partition: spec})).failed.get(partition)
+            failure = (await admin.list_offsets({tp: spec})).failed.get(tp)
             assert not isinstance(failure, UnsupportedVersion)

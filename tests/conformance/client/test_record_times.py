@@ -61,8 +61,8 @@ def produce(servers: str, traffic: Traffic, topic: str, first_ms: int = FIRST_MS
 
     def note(error: KafkaError | None, message: Message) -> None:
         assert error is None, error
-        place = TopicPartition(str(message.topic()), int(message.partition() or 0))
-        truth.setdefault(place, []).append((int(message.offset() or 0), message.timestamp()[1]))
+        tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
+        truth.setdefault(tp, []).append((int(message.offset() or 0), message.timestamp()[1]))
 
     producer = Producer(
         {
@@ -119,7 +119,7 @@ def time_at(records: list[tuple[int, int]], offset: int) -> int | None:
 async def test_the_batches_are_as_large_as_they_should_be(servers: str, truth: Truth) -> None:
     """Otherwise the other tests would show little."""
     for traffic in TRAFFIC:
-        place, sizes = TopicPartition(traffic.name, 0), list[int]()
+        tp, sizes = TopicPartition(traffic.name, 0), list[int]()
 
         def take(_: TopicPartition, records: bytes, sizes: list[int] = sizes) -> int:
             headers = [header for _, header in iter_headers(records)]
@@ -127,7 +127,7 @@ async def test_the_batches_are_as_large_as_they_should_be(servers: str, truth: T
             return headers[-1].next_offset
 
         async with Admin(servers) as admin:
-            (await admin.read_logs({place: (0, truth[place][-1][0] + 1)}, take)).all()
+            (await admin.read_logs({tp: (0, truth[tp][-1][0] + 1)}, take)).all()
         assert max(sizes) > 0.7 * traffic.batch_bytes
         assert sum(size > 0.5 * traffic.batch_bytes for size in sizes) >= traffic.batches / 2
 
@@ -135,10 +135,10 @@ async def test_the_batches_are_as_large_as_they_should_be(servers: str, truth: T
 async def test_times_are_those_that_the_producers_wrote_down(servers: str, truth: Truth) -> None:
     rng = random.Random(1)
     wanted: dict[Position, int | None] = {}
-    for place, records in truth.items():
+    for tp, records in truth.items():
         end = records[-1][0] + 1
         for offset in {0, end - 1, end, *(rng.randrange(end + 1) for _ in range(3))}:
-            wanted[Position(*place, offset)] = time_at(records, offset)
+            wanted[Position(*tp, offset)] = time_at(records, offset)
     async with Admin(servers) as admin:
         found = (await admin.record_timestamps(wanted)).all()
     assert len(wanted) > 1000
@@ -146,19 +146,19 @@ async def test_times_are_those_that_the_producers_wrote_down(servers: str, truth
 
 
 async def test_the_pipeline_has_the_same_times(servers: str, truth: Truth) -> None:
-    wanted = {place: [records[len(records) // 2][0], records[-1][0] + 1] for place, records in truth.items()}
+    wanted = {tp: [records[len(records) // 2][0], records[-1][0] + 1] for tp, records in truth.items()}
     given = {"kafka.bootstrap.servers": servers, "cluster": "c", "rows": "decoded"}
     async with Admin(servers) as admin:  # the cluster is looked at through its offsets topic
         (await admin.alter_consumer_group_offsets("reader", dict.fromkeys(truth, OffsetAndMetadata(0)))).all()
     options = parse_options(given)
     instant = (await plan(options)).instants["c"]
     (rows,) = await asyncio.to_thread(measure, [LogMeasure(options.clusters[0], instant, wanted)])
-    for place, records in truth.items():
+    for tp, records in truth.items():
         offset, time_ms = records[len(records) // 2]
-        assert rows[place]["log_end_offset"] == records[-1][0] + 1
-        assert rows[place]["problem"] is None
+        assert rows[tp]["log_end_offset"] == records[-1][0] + 1
+        assert rows[tp]["problem"] is None
         found = {"is_there": True, "time": time_ms * 1000, "is_committed_there": True, "committed_time": time_ms * 1000}
-        assert rows[place]["records"] == [{"offset": offset} | found]
+        assert rows[tp]["records"] == [{"offset": offset} | found]
 
 
 @pytest.mark.parametrize("traffic", [each for each in TRAFFIC if not each.config], ids=lambda each: each.name)
@@ -176,16 +176,16 @@ async def test_a_clone_skips_nothing_and_replays_what_it_says(servers: str, traf
     for done in admin.delete_records(cut).values():
         done.result(PATIENCE_S)
     rng = random.Random(2)
-    committed = {place: rng.randrange(len(records) + 1) for place, records in here.items()}
+    committed = {tp: rng.randrange(len(records) + 1) for tp, records in here.items()}
     async with Admin(servers) as ours:
-        commits = {place: OffsetAndMetadata(offset) for place, offset in committed.items()}
+        commits = {tp: OffsetAndMetadata(offset) for tp, offset in committed.items()}
         (await ours.alter_consumer_group_offsets(name, commits)).all()
         wanted = CloneRequest({name: f"{name}-copy"}, ALL_COMMITTED, Policies(), time.time_ns() // 10**6)
         made = await make_clone(ours, Source(None, "east."), wanted)
     assert made.troubles == ()
     (group,) = made.plan.groups
-    for place, offset in committed.items():
-        to = TopicPartition(f"east.{place.topic}", place.partition)
+    for tp, offset in committed.items():
+        to = TopicPartition(f"east.{tp.topic}", tp.partition)
         change = group.changes[to]
         assert change.after is not None
         moved = len(shift[to]) + offset - change.after.offset  # from where it should be, had it been exact
@@ -195,7 +195,7 @@ async def test_a_clone_skips_nothing_and_replays_what_it_says(servers: str, traf
         assert moved <= change.replayed, (to, change)
         if traffic.step_ms:
             assert (moved, change.replayed) == (0, 0), (to, change)
-        if offset < len(here[place]):
+        if offset < len(here[tp]):
             assert change.after_ms == there[to][change.after.offset - len(shift[to])][1]
     delete_topics(servers, [name, f"east.{name}"])
 
@@ -219,9 +219,9 @@ async def test_a_clone_to_copies_that_lack_records_or_stamp_them_on_arrival(serv
         for prefix in ("lost.", "late."):
             made = await make_clone(ours, Source(None, prefix), CloneRequest({name: "copy"}, ALL_COMMITTED, Policies()))
             assert made.troubles == ()
-            for place, change in made.plan.groups[0].changes.items():
+            for tp, change in made.plan.groups[0].changes.items():
                 assert change.after is not None
-                found[prefix, place.partition] = (change.after.offset, change.skipped, change.replayed)
+                found[prefix, tp.partition] = (change.after.offset, change.skipped, change.replayed)
     # Records 10 to 14 are not there; the copy that stamps them got all of them after the source's times.
     assert found == {
         ("lost.", 0): (15, 5, 0), ("lost.", 1): (30, 0, 0), ("late.", 0): (0, 0, count), ("late.", 1): (0, 0, count),

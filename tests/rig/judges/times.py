@@ -49,11 +49,11 @@ async def _call(servers: str, cluster: str, positions: list[Position], times: di
     async with Admin(servers, properties=PATIENT) as admin:
         asked = now()
         records = await admin.record_timestamps(positions)
-        offsets = await admin.list_offsets({place: OffsetSpec.for_timestamp(at) for place, at in times.items()})
+        offsets = await admin.list_offsets({tp: OffsetSpec.for_timestamp(at) for tp, at in times.items()})
         content: dict[Any, Any] = {"times": times}
         content["records"] = {**records.done, **{one: type(why).__name__ for one, why in records.failed.items()}}
-        content["offsets"] = {place: (one.offset, one.timestamp) for place, one in offsets.done.items()}
-        content["offsets"] |= {place: type(why).__name__ for place, why in offsets.failed.items()}
+        content["offsets"] = {tp: (one.offset, one.timestamp) for tp, one in offsets.done.items()}
+        content["offsets"] |= {tp: type(why).__name__ for tp, why in offsets.failed.items()}
         return Answer(cluster, asked, now(), content)
 
 

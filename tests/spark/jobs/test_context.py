@@ -177,13 +177,13 @@ def test_open_transactions_and_who_waits(tables: Path) -> None:
 
 
 def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
-    place = TopicPartition("orders", 0)
+    tp = TopicPartition("orders", 0)
     at = instant(1_500_000, {0: 100})
     state = ProducerState(7, 1, 3, 400_000, 0, 60)
-    known = TransactionDescription(Node(1, "h", 1), TransactionState.ONGOING, 7, 1, 60_000, 1_470_000, (place,))
+    known = TransactionDescription(Node(1, "h", 1), TransactionState.ONGOING, 7, 1, 60_000, 1_470_000, (tp,))
 
     def told(producer: ProducerState, *rest: Any) -> list[tuple[object, ...]]:
-        rows = transaction_rows("c", at, [OpenTransaction(place, producer, *rest)])
+        rows = transaction_rows("c", at, [OpenTransaction(tp, producer, *rest)])
         return [tuple(row[name] for name in ("is_hanging", "open_ms", "held_offsets", "state")) for row in rows]
 
     assert told(state, None, None, True) == [(True, 1_100_000, 40, None)]

@@ -89,9 +89,9 @@ def test_what_killed_producers_hold_up(spark: SparkSession, servers: str, tmp_pa
     assert {(row["lag"], row["committed_lag"]) for (_, topic), row in lag.items() if topic == stray} == {(3, 0)}
 
     async def abort(admin: Any) -> None:
-        place = TopicPartition(stray, 0)
-        (state,) = (await admin.describe_producers([place])).all()[place]
-        await admin.abort_transaction(place, state)
+        tp = TopicPartition(stray, 0)
+        (state,) = (await admin.describe_producers([tp])).all()[tp]
+        await admin.abort_transaction(tp, state)
 
     ask(servers, abort)
     assert not snapshot(spark, options, str(tables)).problems

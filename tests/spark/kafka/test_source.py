@@ -142,9 +142,9 @@ def test_the_offsets_topic_as_tables(spark: SparkSession, servers: str) -> None:
     now = {(row.group_id, row.topic, row.partition): row.committed_offset for row in current_offsets(frame).collect()}
     asked = ask(servers, lambda admin: admin.list_consumer_group_offsets(dict.fromkeys(group_ids)))
     wanted = {
-        (group_id, key.topic, key.partition): found.offset
+        (group_id, tp.topic, tp.partition): found.offset
         for group_id, offsets in asked.done.items()
-        for key, found in offsets.done.items()
+        for tp, found in offsets.done.items()
         if found is not None
     }
     assert now == wanted

@@ -114,7 +114,7 @@ def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) ->
     found = offsets_as_of(commits_in(history), records_of_groups(history), time_ms)
     columns = list(OffsetThen._fields)
     then = then_of(OffsetThen(*row) for row in found.select(*columns).collect())
-    assert {place.partition: commit.offset for place, commit in then[group_id].items()} == {0: 10, 1: 20}
+    assert {tp.partition: commit.offset for tp, commit in then[group_id].items()} == {0: 10, 1: 20}
     read = kip122.read(kip122_plans(then)[group_id])
     assert (read.group_id, read.offsets) == (group_id, {Place(topic, 0): 10, Place(topic, 1): 20})
     made = ask(servers, lambda admin: restore_plan(admin, then, made_ms=time_ms))
@@ -122,8 +122,7 @@ def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) ->
     plan = document.read("".join(document.write(made.plan)))
     (group,) = plan.groups
     changed = {
-        place.partition: (c.before and c.before.offset, c.after and c.after.offset)
-        for place, c in group.changes.items()
+        tp.partition: (c.before and c.before.offset, c.after and c.after.offset) for tp, c in group.changes.items()
     }
     assert changed == {0: (90, 10), 1: (20, 20)}
 
@@ -162,6 +161,6 @@ def test_a_scan_finds_what_list_offsets_finds(spark: SparkSession, servers: str)
         asked = ask(servers, partial(Admin.list_offsets, specs=spec))
         assert {row["partition"]: (row["offset"], row["record_time"] and int(row["record_time"].timestamp() * 1000))
                 for row in found.to_pylist()} == {
-            place.partition: (each.offset, None if each.offset < 0 else each.timestamp)
-            for place, each in asked.done.items()
+            tp.partition: (each.offset, None if each.offset < 0 else each.timestamp)
+            for tp, each in asked.done.items()
         }  # fmt: skip

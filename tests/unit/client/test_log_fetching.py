@@ -162,22 +162,22 @@ def random_log(rng: random.Random) -> Log:
 async def test_answers_as_unkind_as_the_protocol_allows(seed: int) -> None:
     rng = random.Random(seed)
     logs = by_place(random_log(rng) for _ in range(rng.randrange(1, 20)))
-    wanted = [Position(*place, rng.randrange(log.start, log.end + 1)) for place, log in logs.items() for _ in range(4)]
-    taken: dict[TopicPartition, dict[int, bytes]] = {place: {} for place in logs}
+    wanted = [Position(*tp, rng.randrange(log.start, log.end + 1)) for tp, log in logs.items() for _ in range(4)]
+    taken: dict[TopicPartition, dict[int, bytes]] = {tp: {} for tp in logs}
 
-    def take(place: TopicPartition, records: bytes) -> int | None:
+    def take(tp: TopicPartition, records: bytes) -> int | None:
         reached = None
         for pos, header in iter_headers(records):
-            taken[place][header.base_offset] = records[pos : pos + header.size_in_bytes]
+            taken[tp][header.base_offset] = records[pos : pos + header.size_in_bytes]
             reached = header.next_offset
         return reached
 
     async with leader_of(FetchedLogs(logs, rng), len(logs)) as (_, admin):
         times = (await admin.record_timestamps(wanted)).all()
-        (await admin.read_logs({place: (log.start, log.end) for place, log in logs.items()}, take)).all()
+        (await admin.read_logs({tp: (log.start, log.end) for tp, log in logs.items()}, take)).all()
     assert times == {position: expected(logs, position) for position in wanted}
-    assert {place: list(batches.values()) for place, batches in taken.items()} == {
-        place: list(log.batches) for place, log in logs.items()
+    assert {tp: list(batches.values()) for tp, batches in taken.items()} == {
+        tp: list(log.batches) for tp, log in logs.items()
     }
 
 
@@ -186,12 +186,12 @@ async def test_logs_of_large_batches_are_read_to_their_ends() -> None:
     logs[TopicPartition(TOPIC, 8)] = log_of([batch_of(0, [1])], end=7)  # its last records were removed
     read: dict[TopicPartition, int] = {}
 
-    def take(place: TopicPartition, records: bytes) -> int | None:
-        read[place] = max(header.next_offset for _, header in iter_headers(records))
-        return read[place]
+    def take(tp: TopicPartition, records: bytes) -> int | None:
+        read[tp] = max(header.next_offset for _, header in iter_headers(records))
+        return read[tp]
 
     async with leader_of(FetchedLogs(logs), 9) as (_, admin):
-        ranges = {place: (0, log.end) for place, log in logs.items()}
+        ranges = {tp: (0, log.end) for tp, log in logs.items()}
         assert (await admin.read_logs(ranges, take)).all() == dict.fromkeys(ranges)
         assert sorted(read.values()) == [1, *[3] * 8]
         shorter = await admin.read_logs({TopicPartition(TOPIC, 0): (0, 9)}, take)

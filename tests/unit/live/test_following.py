@@ -51,8 +51,8 @@ def test_a_partition_stands_still_however_the_others_get_on() -> None:
     def stood(*looks: list[PartitionLag], known: dict[str, KnownGroup] | None = None) -> dict[int, tuple[int, int]]:
         found_all = [found(described(), *rows) for rows in looks]
         return {
-            place.partition: (each.offset, each.since_ms)
-            for place, each in after(*found_all, known=known).of("g").stood.items()
+            tp.partition: (each.offset, each.since_ms)
+            for tp, each in after(*found_all, known=known).of("g").stood.items()
         }
 
     both = [row("t", 0, 10), row("t", 1, 20)]

@@ -106,11 +106,11 @@ def test_an_open_transaction_is_named() -> None:
     group = view("g", [row("t", 0, 40)], [Wait(99 * MINUTE_MS, held_at=41)])
     page = group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)
     assert "t-0: an open transaction keeps consumers of committed records at offset 41" in page
-    place, at = TopicPartition("t", 0), NOW_MS - 33 * MINUTE_MS
-    known = TransactionDescription(NODE, TransactionState.ONGOING, 7, 0, 3600_000, at, (place,))
-    holder = OpenTransaction(place, ProducerState(7, 0, transaction_start=41), "tx-<b>", known, is_asked=True)
+    tp, at = TopicPartition("t", 0), NOW_MS - 33 * MINUTE_MS
+    known = TransactionDescription(NODE, TransactionState.ONGOING, 7, 0, 3600_000, at, (tp,))
+    holder = OpenTransaction(tp, ProducerState(7, 0, transaction_start=41), "tx-<b>", known, is_asked=True)
     wait = Wait(99 * MINUTE_MS, held_at=41, holder=holder)
-    group = view("g", [row("t", 0, 40)], [wait], described("g", member("m", place)), progress_ms=NOW_MS)
+    group = view("g", [row("t", 0, 40)], [wait], described("g", member("m", tp)), progress_ms=NOW_MS)
     shown = snapshot(group, at_ms=NOW_MS)
     said = "offset 41: tx-&lt;b&gt; of producer 7, open for 33 min (open); its coordinator aborts it after 1 h"
     for page in (group_page(shown, group, [], [], NOW_MS), fleet_page([shown], NOW_MS)):

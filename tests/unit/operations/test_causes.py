@@ -14,7 +14,7 @@ STANDS, MOVES = Pace(0, 0, True), Pace(10, 10, True)
 def stuck(*stands: int, apart_ms: int = 300_000) -> list[Fact]:
     """What is told of the partitions that stand still, of which the first three are one member's."""
     rows = [row("t", each, 40)._replace(member=GROUP.members[each == 3]) for each in range(4)]
-    rates = {place: STANDS if place.partition in stands else MOVES for place in PLACES}
+    rates = {tp: STANDS if tp.partition in stands else MOVES for tp in PLACES}
     return facts_of("g", GroupAtInstant(GROUP, rows, 0, rates=rates, apart_ms=apart_ms))
 
 

@@ -182,12 +182,12 @@ def test_a_stale_plan_is_never_ready(
         assert fit.ready == ()
     for group in fit.ready:
         assert set(group.changes) <= set(changes)
-        for place, change in group.changes.items():
-            assert is_same(committed.get(place), change.before)
+        for tp, change in group.changes.items():
+            assert is_same(committed.get(tp), change.before)
             if change.after is not None:
-                assert logs.log_starts[place] <= change.after.offset <= logs.log_ends[place]
-    ready = {place for group in fit.ready for place in group.changes}
-    done = {place for _, place in fit.already}
-    assert all(is_same(committed.get(place), changes[place].after) for place in done)
+                assert logs.log_starts[tp] <= change.after.offset <= logs.log_ends[tp]
+    ready = {tp for group in fit.ready for tp in group.changes}
+    done = {tp for _, tp in fit.already}
+    assert all(is_same(committed.get(tp), changes[tp].after) for tp in done)
     if not fit.troubles:
         assert ready | done == set(changes)

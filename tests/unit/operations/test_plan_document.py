@@ -61,8 +61,8 @@ Edit = Callable[[Any], object]
 
 def test_how_sure_a_clone_is_may_be_missing_as_in_older_plans() -> None:
     (group,) = SMALL.groups
-    place, change = next(iter(group.changes.items()))
-    sure = SMALL._replace(groups=(group._replace(changes={place: change._replace(certainty="content")}),))
+    tp, change = next(iter(group.changes.items()))
+    sure = SMALL._replace(groups=(group._replace(changes={tp: change._replace(certainty="content")}),))
     text = "".join(write(sure))
     assert read(text) == sure
     assert read(text.replace(', "certainty": "content"', "")) == SMALL

@@ -32,9 +32,9 @@ def choices(group: GroupView, why_not: str = "") -> Page:
 
 
 def entry(*troubles: PlanTrouble, kind: Kind = Kind.RESET, groups: int = 1) -> DeskEntry:
-    place = TopicPartition(EVIL, 0)
+    tp = TopicPartition(EVIL, 0)
     change = Change(OffsetAndMetadata(40, None, EVIL), OffsetAndMetadata(10), 0, 100, NOW_MS, NOW_MS, EVIL)
-    plans = tuple(GroupPlan(EVIL + "." * number, {place: change}) for number in range(groups))
+    plans = tuple(GroupPlan(EVIL + "." * number, {tp: change}) for number in range(groups))
     plan = Plan("id", plans, kind, NOW_MS, ("groupkeeper", EVIL))
     fit = PlanFit(() if troubles else plans, (), troubles)
     return DeskEntry(EVIL, EVIL, Made(plan, (), (EVIL,)), fit, tuple(each.group_id for each in plans))
@@ -66,8 +66,8 @@ def test_a_clone_says_how_sure_each_partition_is() -> None:
     one = entry(kind=Kind.CLONE)
     assert "certainty" not in Page(plan_page(one, SOMEBODY, may_change=True)).text
     (group,) = one.plan.groups
-    place, change = next(iter(group.changes.items()))
-    plan = one.plan._replace(groups=(group._replace(changes={place: change._replace(certainty="bounded")}),))
+    tp, change = next(iter(group.changes.items()))
+    plan = one.plan._replace(groups=(group._replace(changes={tp: change._replace(certainty="bounded")}),))
     sure = DeskEntry(EVIL, EVIL, Made(plan), one.fit, (group.group_id,))
     text = Page(plan_page(sure, SOMEBODY, may_change=True)).text
     assert "certainty" in text

@@ -48,7 +48,7 @@ def test_the_command_names_the_group_and_no_pattern() -> None:
 def test_a_whole_topic_makes_its_partitions_needless() -> None:
     form = {**RESET, "to": ["latest"], "scope": ["some"], "topic": ["a"], "more": ["a:1 b:2"]}
     asked = change_request_of(form, "prod", "g", {})
-    assert (asked.topics.names, [tuple(place) for place in asked.topics.partitions]) == (["a"], [("b", 2)])
+    assert (asked.topics.names, [tuple(tp) for tp in asked.topics.partitions]) == (["a"], [("b", 2)])
 
 
 def test_a_sweep_of_some_groups_names_them() -> None:

@@ -144,8 +144,8 @@ def test_a_partition_that_stands_still_is_told_before_the_patience_of_its_group_
 
 
 def test_a_group_behind_an_open_transaction_is_helped_by_what_is_known_of_it() -> None:
-    place = TopicPartition("t", 0)
-    holder = OpenTransaction(place, ProducerState(7, 0, transaction_start=41), "tx-1", None, is_asked=True)
+    tp = TopicPartition("t", 0)
+    holder = OpenTransaction(tp, ProducerState(7, 0, transaction_start=41), "tx-1", None, is_asked=True)
     held = Wait(20 * MINUTE_MS, held_at=41, holder=holder)
     group = live("g", held, stood=STOOD, lag_change_per_s=2.0, trend=Trend.GROWING)
     text = Page(fleet_page([snapshot(group, at_ms=NOW_MS)], NOW_MS)).text

@@ -161,7 +161,7 @@ def test_a_member_that_hangs_is_told_once_and_no_record_is_skipped() -> None:
     since = Stood(40, NOW_MS - 33 * 60_000)
 
     def why(*stopped: int) -> str:
-        stood = {place: since if place.partition in stopped else Stood(40, NOW_MS) for place in places}
+        stood = {tp: since if tp.partition in stopped else Stood(40, NOW_MS) for tp in places}
         return page(group._replace(stood=stood)).partition("Why it does not move")[2].partition("More, with")[0]
 
     all_of_it = why(0, 1, 2)

@@ -59,7 +59,7 @@ async def own(target: Target) -> AsyncIterator[Admin]:
 
 
 @pytest_asyncio.fixture
-async def place(own: Admin, name: str) -> TopicPartition:
+async def tp(own: Admin, name: str) -> TopicPartition:
     """The only partition of a new topic."""
     (await own.create_topics([NewTopic(name, 1, 1)])).all()
     return TopicPartition(name, 0)

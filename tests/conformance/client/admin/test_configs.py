@@ -38,8 +38,8 @@ async def count(own: Admin, topic: str) -> int:
     return len((await own.describe_topics([topic])).all()[topic].partitions)
 
 
-async def test_configs_of_a_topic(own: Admin, place: TopicPartition) -> None:
-    topic, missing = ConfigResource.topic(place.topic), ConfigResource.topic(f"{place.topic}-missing")
+async def test_configs_of_a_topic(own: Admin, tp: TopicPartition) -> None:
+    topic, missing = ConfigResource.topic(tp.topic), ConfigResource.topic(f"{tp.topic}-missing")
     altered = await own.alter_configs({topic: {"retention.ms": "3600000"}, missing: {"retention.ms": "1"}})
     assert list(altered.done) == [topic]
     assert isinstance(altered.failed[missing], UnknownTopicOrPartition)
@@ -69,13 +69,13 @@ async def test_configs_of_a_topic(own: Admin, place: TopicPartition) -> None:
     assert "nothere" not in changed.done[topic]
     await own.alter_configs({topic: {"cleanup.policy": ListChange.subtract("delete")}})
     await until(
-        lambda: own.topic_settings([place.topic], ["cleanup.policy"]),
-        lambda found: found.all() == {place.topic: {"cleanup.policy": "compact"}},
+        lambda: own.topic_settings([tp.topic], ["cleanup.policy"]),
+        lambda found: found.all() == {tp.topic: {"cleanup.policy": "compact"}},
     )
 
 
-async def test_a_change_that_is_refused_or_only_tried_changes_nothing(own: Admin, place: TopicPartition) -> None:
-    topic = ConfigResource.topic(place.topic)
+async def test_a_change_that_is_refused_or_only_tried_changes_nothing(own: Admin, tp: TopicPartition) -> None:
+    topic = ConfigResource.topic(tp.topic)
     refused = await own.alter_configs({topic: {"retention.ms": "soon", "cleanup.policy": "compact"}})
     assert isinstance(refused.failed[topic], InvalidConfig)
     assert (await own.alter_configs({topic: {"cleanup.policy": "compact"}}, validate_only=True)).failed == {}
@@ -111,47 +111,47 @@ async def test_configs_of_groups(own: Admin, name: str) -> None:
     assert configs.done[group]["consumer.session.timeout.ms"].source == ConfigSource.DYNAMIC_GROUP_CONFIG
 
 
-async def test_more_partitions(own: Admin, target: Target, place: TopicPartition) -> None:
-    missing = f"{place.topic}-missing"
-    assert (await own.create_partitions({place.topic: 3}, validate_only=True)).failed == {}
-    made = await own.create_partitions({place.topic: 3, missing: 5})
+async def test_more_partitions(own: Admin, target: Target, tp: TopicPartition) -> None:
+    missing = f"{tp.topic}-missing"
+    assert (await own.create_partitions({tp.topic: 3}, validate_only=True)).failed == {}
+    made = await own.create_partitions({tp.topic: 3, missing: 5})
     assert isinstance(made.failed[missing], UnknownTopicOrPartition)
-    await until(lambda: count(own, place.topic), lambda found: found == 3)
+    await until(lambda: count(own, tp.topic), lambda found: found == 3)
     seen = confluent_kafka.Consumer({"bootstrap.servers": target.bootstrap_servers, "group.id": "x"})
-    assert sorted(seen.list_topics(place.topic, timeout=10).topics[place.topic].partitions) == [0, 1, 2]
+    assert sorted(seen.list_topics(tp.topic, timeout=10).topics[tp.topic].partitions) == [0, 1, 2]
     seen.close()
-    again = await own.create_partitions({place.topic: 3})
-    assert isinstance(again.failed[place.topic], InvalidPartitions)
+    again = await own.create_partitions({tp.topic: 3})
+    assert isinstance(again.failed[tp.topic], InvalidPartitions)
     (node,) = (await own.describe_cluster()).nodes
-    await own.create_partitions({place.topic: NewPartitions(4, ((node.id,),))})
-    await until(lambda: count(own, place.topic), lambda found: found == 4)
+    await own.create_partitions({tp.topic: NewPartitions(4, ((node.id,),))})
+    await until(lambda: count(own, tp.topic), lambda found: found == 4)
 
 
-async def test_deleting_records(own: Admin, target: Target, place: TopicPartition) -> None:
-    CLIENTS["confluent"].produce(target.bootstrap_servers, place.topic, [Sent(b"%d" % number) for number in range(5)])
-    gone = TopicPartition(place.topic, 9)
-    deleted = await own.delete_records({place: 2, gone: 1})
-    assert deleted.done == {place: 2}
+async def test_deleting_records(own: Admin, target: Target, tp: TopicPartition) -> None:
+    CLIENTS["confluent"].produce(target.bootstrap_servers, tp.topic, [Sent(b"%d" % number) for number in range(5)])
+    gone = TopicPartition(tp.topic, 9)
+    deleted = await own.delete_records({tp: 2, gone: 1})
+    assert deleted.done == {tp: 2}
     assert isinstance(deleted.failed[gone], UnknownTopicOrPartition)
-    assert (await own.list_offsets({place: OffsetSpec.earliest()})).all()[place].offset == 2
-    beyond = await own.delete_records({place: 6})
-    assert isinstance(beyond.failed[place], OffsetOutOfRange)
-    assert (await own.delete_records({place: None})).done == {place: 5}
+    assert (await own.list_offsets({tp: OffsetSpec.earliest()})).all()[tp].offset == 2
+    beyond = await own.delete_records({tp: 6})
+    assert isinstance(beyond.failed[tp], OffsetOutOfRange)
+    assert (await own.delete_records({tp: None})).done == {tp: 5}
     with pytest.raises(IllegalArgument, match="must not be negative: -1; None deletes all records"):
-        await own.delete_records({place: -1})
+        await own.delete_records({tp: -1})
 
 
 async def test_records_of_a_compacted_topic_are_kept(own: Admin, name: str) -> None:
     (await own.create_topics([NewTopic(name, 1, 1, configs={"cleanup.policy": "compact"})])).all()
-    place = TopicPartition(name, 0)
-    assert isinstance((await own.delete_records({place: None})).failed[place], PolicyViolation)
+    tp = TopicPartition(name, 0)
+    assert isinstance((await own.delete_records({tp: None})).failed[tp], PolicyViolation)
 
 
-async def test_topics_that_may_be_there(own: Admin, place: TopicPartition) -> None:
-    new = NewTopic(f"{place.topic}-new", 2, 1)
-    assert isinstance((await own.create_topics([NewTopic(place.topic, 7, 1)])).failed[place.topic], TopicAlreadyExists)
-    made = (await own.create_topics([NewTopic(place.topic, 7, 1), new], if_missing=True)).all()
-    assert {name: topic.is_new for name, topic in made.items()} == {place.topic: False, new.name: True}
-    assert await count(own, place.topic) == 1
-    names = [place.topic, new.name, f"{place.topic}-missing"]
+async def test_topics_that_may_be_there(own: Admin, tp: TopicPartition) -> None:
+    new = NewTopic(f"{tp.topic}-new", 2, 1)
+    assert isinstance((await own.create_topics([NewTopic(tp.topic, 7, 1)])).failed[tp.topic], TopicAlreadyExists)
+    made = (await own.create_topics([NewTopic(tp.topic, 7, 1), new], if_missing=True)).all()
+    assert {name: topic.is_new for name, topic in made.items()} == {tp.topic: False, new.name: True}
+    assert await count(own, tp.topic) == 1
+    names = [tp.topic, new.name, f"{tp.topic}-missing"]
     assert list((await own.delete_topics(names, if_there=True)).all()) == names

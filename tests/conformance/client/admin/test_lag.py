@@ -11,8 +11,8 @@ from groupkeeper.errors import CallTimedOut, GroupIdNotFound
 async def test_lag_of_groups(own: Admin, target: Target, name: str) -> None:
     (await own.create_topics([NewTopic(name, 3, 1)])).all()
     first, second, third = (TopicPartition(name, index) for index in range(3))
-    for place in (first, second):
-        records = [Sent(b"%d" % number, partition=place.partition) for number in range(10)]
+    for tp in (first, second):
+        records = [Sent(b"%d" % number, partition=tp.partition) for number in range(10)]
         CLIENTS["confluent"].produce(target.bootstrap_servers, name, records)
     (await own.delete_records({second: 4})).all()
     offsets = {first: OffsetAndMetadata(7), second: OffsetAndMetadata(1), third: OffsetAndMetadata(0)}

@@ -12,59 +12,59 @@ from groupkeeper import Admin, Batch, ProducerState, TopicPartition, Transaction
 from groupkeeper.errors import IllegalArgument, TransactionalIdNotFound, UnknownTopicOrPartition, UnsupportedVersion
 
 
-def open_transaction(servers: str, place: TopicPartition) -> Producer:
+def open_transaction(servers: str, tp: TopicPartition) -> Producer:
     """A producer whose id is the topic's name, and which has one record in an open transaction."""
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": place.topic, "linger.ms": 0, "log_level": 0})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": tp.topic, "linger.ms": 0, "log_level": 0})
     producer.init_transactions(20)
     producer.begin_transaction()
-    producer.produce(place.topic, b"x", partition=place.partition)
+    producer.produce(tp.topic, b"x", partition=tp.partition)
     assert producer.flush(20) == 0
     return producer
 
 
-async def test_an_open_transaction(own: Admin, target: Target, place: TopicPartition) -> None:
-    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, place)
-    listing = (await own.list_transactions()).all()[place.topic]
+async def test_an_open_transaction(own: Admin, target: Target, tp: TopicPartition) -> None:
+    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, tp)
+    listing = (await own.list_transactions()).all()[tp.topic]
     assert listing.state == TransactionState.ONGOING
     of_state = await own.list_transactions(states=[TransactionState.ONGOING], producer_ids=[listing.producer_id])
-    assert list(of_state.all()) == [place.topic]
-    assert place.topic not in (await own.list_transactions(states=["CompleteCommit"])).all()
+    assert list(of_state.all()) == [tp.topic]
+    assert tp.topic not in (await own.list_transactions(states=["CompleteCommit"])).all()
 
-    described = await own.describe_transactions([place.topic, f"{place.topic}-missing"])
-    assert isinstance(described.failed[f"{place.topic}-missing"], TransactionalIdNotFound)
-    transaction = described.done[place.topic]
+    described = await own.describe_transactions([tp.topic, f"{tp.topic}-missing"])
+    assert isinstance(described.failed[f"{tp.topic}-missing"], TransactionalIdNotFound)
+    transaction = described.done[tp.topic]
     assert (transaction.state, transaction.producer_id) == (TransactionState.ONGOING, listing.producer_id)
-    assert (transaction.partitions, transaction.timeout_ms) == ((place,), 60_000)
+    assert (transaction.partitions, transaction.timeout_ms) == ((tp,), 60_000)
     assert transaction.started_ms
 
-    gone = TopicPartition(place.topic, 7)
-    producers = await own.describe_producers([place, gone])
+    gone = TopicPartition(tp.topic, 7)
+    producers = await own.describe_producers([tp, gone])
     assert isinstance(producers.failed[gone], UnknownTopicOrPartition)
-    (state,) = producers.done[place]
+    (state,) = producers.done[tp]
     assert (state.producer_id, state.producer_epoch) == (listing.producer_id, transaction.producer_epoch)
     assert (state.transaction_start, state.last_sequence) == (0, 0)
 
     await asyncio.to_thread(producer.commit_transaction, 20)
     ended = await until(
-        lambda: own.describe_transactions([place.topic]),
-        lambda found: found.done[place.topic].state == TransactionState.COMPLETE_COMMIT,
+        lambda: own.describe_transactions([tp.topic]),
+        lambda found: found.done[tp.topic].state == TransactionState.COMPLETE_COMMIT,
     )
-    assert ended.done[place.topic].partitions == ()
-    ((state,),) = (await own.describe_producers([place])).all().values()
+    assert ended.done[tp.topic].partitions == ()
+    ((state,),) = (await own.describe_producers([tp])).all().values()
     assert state.transaction_start is None
 
 
-async def test_filters_that_newer_brokers_know(own: Admin, target: Target, place: TopicPartition) -> None:
-    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, place)
-    everything = await own.list_transactions(transactional_id_pattern=f"{re.escape(place.topic[:-2])}.*")
+async def test_filters_that_newer_brokers_know(own: Admin, target: Target, tp: TopicPartition) -> None:
+    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, tp)
+    everything = await own.list_transactions(transactional_id_pattern=f"{re.escape(tp.topic[:-2])}.*")
     if everything.failed:  # before 4.1
         (failure,) = everything.failed.values()
         assert isinstance(failure, UnsupportedVersion)
         assert str(failure) == "listTransactions by a pattern of transactional ids needs Kafka 4.1 or later"
     else:
-        assert list(everything.all()) == [place.topic]
-    assert place.topic not in (await own.list_transactions(min_duration_ms=3_600_000)).all()
-    assert place.topic in (await own.list_transactions(min_duration_ms=0)).all()
+        assert list(everything.all()) == [tp.topic]
+    assert tp.topic not in (await own.list_transactions(min_duration_ms=3_600_000)).all()
+    assert tp.topic in (await own.list_transactions(min_duration_ms=0)).all()
     refused = await own.list_transactions(states=["Sleeping"])
     (failure,) = refused.failed.values()
     assert isinstance(failure, IllegalArgument)
@@ -72,46 +72,46 @@ async def test_filters_that_newer_brokers_know(own: Admin, target: Target, place
     await asyncio.to_thread(producer.abort_transaction, 20)
 
 
-async def test_a_fenced_producer_cannot_commit(own: Admin, target: Target, place: TopicPartition) -> None:
-    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, place)
-    before = (await own.describe_transactions([place.topic])).all()[place.topic]
-    fenced = (await own.fence_producers([place.topic])).all()[place.topic]
+async def test_a_fenced_producer_cannot_commit(own: Admin, target: Target, tp: TopicPartition) -> None:
+    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, tp)
+    before = (await own.describe_transactions([tp.topic])).all()[tp.topic]
+    fenced = (await own.fence_producers([tp.topic])).all()[tp.topic]
     assert fenced.producer_id == before.producer_id
     assert fenced.producer_epoch > before.producer_epoch
     with pytest.raises(KafkaException):
         await asyncio.to_thread(producer.commit_transaction, 20)
 
     def has_ended(found: Batch[TopicPartition, tuple[ProducerState, ...]]) -> bool:
-        return all(each.transaction_start is None for each in found.done[place])
+        return all(each.transaction_start is None for each in found.done[tp])
 
-    await until(lambda: own.describe_producers([place]), has_ended)
+    await until(lambda: own.describe_producers([tp]), has_ended)
 
 
-async def test_a_transaction_is_aborted_in_a_partition(own: Admin, target: Target, place: TopicPartition) -> None:
-    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, place)
-    ((state,),) = (await own.describe_producers([place])).all().values()
-    await own.abort_transaction(place, state)
-    ((state,),) = (await own.describe_producers([place])).all().values()
+async def test_a_transaction_is_aborted_in_a_partition(own: Admin, target: Target, tp: TopicPartition) -> None:
+    producer = await asyncio.to_thread(open_transaction, target.bootstrap_servers, tp)
+    ((state,),) = (await own.describe_producers([tp])).all().values()
+    await own.abort_transaction(tp, state)
+    ((state,),) = (await own.describe_producers([tp])).all().values()
     assert state.transaction_start is None
     with pytest.raises(UnknownTopicOrPartition):
-        await own.abort_transaction(TopicPartition(place.topic, 7), state, timeout_ms=5000)
+        await own.abort_transaction(TopicPartition(tp.topic, 7), state, timeout_ms=5000)
     await asyncio.to_thread(producer.abort_transaction, 20)
 
 
-async def test_log_dirs(own: Admin, target: Target, place: TopicPartition) -> None:
+async def test_log_dirs(own: Admin, target: Target, tp: TopicPartition) -> None:
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "linger.ms": 0})
-    producer.produce(place.topic, b"x" * 5000)
+    producer.produce(tp.topic, b"x" * 5000)
     assert producer.flush(20) == 0
     (node,) = (await own.describe_cluster()).nodes
-    found = await own.describe_log_dirs([node.id, 99], partitions=[place])
+    found = await own.describe_log_dirs([node.id, 99], partitions=[tp])
     assert isinstance(found.failed[99], IllegalArgument)
     (log_dir,) = found.done[node.id].values()
     assert log_dir.error is None
-    assert list(log_dir.replicas) == [place]
-    assert 5000 < log_dir.replicas[place].size < 6000
-    assert (log_dir.replicas[place].lag, log_dir.replicas[place].is_future) == (0, False)
+    assert list(log_dir.replicas) == [tp]
+    assert 5000 < log_dir.replicas[tp].size < 6000
+    assert (log_dir.replicas[tp].lag, log_dir.replicas[tp].is_future) == (0, False)
     assert log_dir.total_bytes
     assert log_dir.usable_bytes
     assert log_dir.usable_bytes <= log_dir.total_bytes
     everything = (await own.describe_log_dirs()).all()[node.id]
-    assert any(place in each.replicas for each in everything.values())
+    assert any(tp in each.replicas for each in everything.values())

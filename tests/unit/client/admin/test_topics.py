@@ -80,9 +80,9 @@ async def test_metadata_that_is_refused() -> None:
             await admin.describe_topics()
         with pytest.raises(errors.ClusterAuthorizationFailed):
             await admin.delete_topics(["t"])
-        place = TopicPartition("t", 0)
-        ends = await admin.list_offsets({place: OffsetSpec.latest()})
-        assert ends.failed == {place: errors.ClusterAuthorizationFailed()}
+        tp = TopicPartition("t", 0)
+        ends = await admin.list_offsets({tp: OffsetSpec.latest()})
+        assert ends.failed == {tp: errors.ClusterAuthorizationFailed()}
 
 
 def creation(*topics: create_topics_response.CreatableTopicResult) -> RootMessage:

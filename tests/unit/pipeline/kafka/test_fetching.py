@@ -136,7 +136,7 @@ async def test_answers_as_unkind_as_the_protocol_allows(seed: int) -> None:
         Place("t", number): log_of([batch_of(2 * at, [1, 2], rng.choice(sizes)) for at in range(rng.randrange(6))])
         for number in range(8)
     }
-    pieces = [piece(place.partition, 0, log.end) for place, log in logs.items() if log.end]
+    pieces = [piece(tp.partition, 0, log.end) for tp, log in logs.items() if log.end]
     async with ScriptedBroker(1, handlers={"Fetch": FetchedLogs(logs, rng)}) as broker:
         broker.topics["t"] = [1] * len(logs)
         options = options_of(broker.bootstrap_servers, **{"kafka.max.partition.fetch.bytes": "8000"})

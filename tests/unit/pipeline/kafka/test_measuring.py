@@ -48,7 +48,7 @@ def measured(servers: str, wanted: CommittedByPartition) -> dict[int, Row]:
 
 def as_read(found: dict[Place, Row]) -> dict[int, Row]:
     """The rows as any reader of the table finds them, by partition."""
-    rows = [{"cluster": "c", "topic": place.topic, "partition": place.partition, **row} for place, row in found.items()]
+    rows = [{"cluster": "c", "topic": tp.topic, "partition": tp.partition, **row} for tp, row in found.items()]
     return {row["partition"]: row for row in pa.Table.from_pylist(rows, LOG_OFFSETS.arrow).to_pylist()}
 
 
@@ -188,11 +188,11 @@ def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
 
 
 def test_what_cannot_be_asked_is_a_problem_of_its_own() -> None:
-    place = Place("t", 0)
+    tp = Place("t", 0)
     instant = Instant(1, ClusterIdentity(None, None), "__consumer_offsets", {0: 1}, {})  # in which it is not
     with BackgroundBroker(authorizer=RuleAuthorizer()) as locked:
         clusters = [cluster_at(locked.bootstrap_servers), cluster_at("127.0.0.1:1")]
-        found = measure([LogMeasure(each, instant, {place: [1]}) for each in clusters])
+        found = measure([LogMeasure(each, instant, {tp: [1]}) for each in clusters])
     (row,), (away,) = (as_read(each).values() for each in found)
     assert row["problem"].startswith("TopicAuthorizationFailed")
     assert (row["is_deleted"], row["measured_time"]) == (False, None)

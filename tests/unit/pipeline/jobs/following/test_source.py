@@ -95,7 +95,7 @@ def test_all_logs_are_measured_only_for_tables(broker: BackgroundBroker) -> None
     topics = []
     for measure_at in (time.time() + 3600, 0.0):
         answer = planner.answer(orders(options, measure_at=measure_at))
-        topics.append((answer.is_measured, {key.topic for key in answer.plan.instants["c0"].logs}))
+        topics.append((answer.is_measured, {tp.topic for tp in answer.plan.instants["c0"].logs}))
     assert topics == [(False, {TOPIC}), (True, {TOPIC, "orders"})]
 
 
@@ -161,11 +161,11 @@ def test_a_late_answer_without_all_logs_is_none_for_tables(
     assert set(planner.answer(orders(options, measure_at=time.time() + 3600)).failed) == {0}
     pauses_s[0] = 0.0
     answer = planner.answer(orders(options, away=frozenset([0])))
-    assert all("orders" in {key.topic for key in each.logs} for each in answer.plan.instants.values())
+    assert all("orders" in {tp.topic for tp in each.logs} for each in answer.plan.instants.values())
     assert (answer.is_measured, set(answer.failed)) == (True, {0})
     planner._asked[0].future.result(10)
     answer = planner.answer(orders(options, away=frozenset([0])))
-    assert {"orders" in {key.topic for key in each.logs} for each in answer.plan.instants.values()} == {True}
+    assert {"orders" in {tp.topic for tp in each.logs} for each in answer.plan.instants.values()} == {True}
     assert set(answer.plan.instants) == {"c0", "c1"}
 
 
