@@ -12,7 +12,7 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.model import Wait, not_polled
-from groupkeeper.operations.problems import MissingAcl, Problem
+from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
 from groupkeeper.web.exposition import Format, wanted_format
@@ -79,14 +79,6 @@ def test_what_is_not_known_is_absent_and_never_zero() -> None:
     )
 
 
-def test_the_missing_permission_is_named() -> None:
-    acl = MissingAcl("DESCRIBE", "TOPIC", "orders")
-    group = view("g", problems=(Problem("TOPIC_AUTHORIZATION_FAILED", "not authorized", "g", "orders", acl=acl),))
-    values = both(exported(snapshot(group)))
-    wanted = {"cluster": "prod", "group": "g", "error": "TOPIC_AUTHORIZATION_FAILED", "acl": "DESCRIBE on topic orders"}
-    assert value(values, "groupkeeper_group_problem", **wanted) == 1
-
-
 def test_every_number_of_a_group() -> None:
     consumer = member("a", TopicPartition("t", 0), TopicPartition("t", 1))
     rows = [row("t", 0, 10), row("t", 1, 40), row("t", 2, None), row("u", 0, 3, start=7)]
@@ -138,14 +130,6 @@ def test_a_cluster_that_was_not_polled_yet_is_neither_up_nor_down() -> None:
     values = both(exported(not_polled("prod")))
     assert value(values, "groupkeeper_cluster_up", cluster="prod") is None
     assert value(values, "groupkeeper_collector_polls_total", cluster="prod") == 0
-
-
-def test_clusters_stand_beside_each_other() -> None:
-    one = snapshot(view("g", [row("t", 0, 5)]), cluster="prod")
-    other = snapshot(view("g", [row("t", 0, 7)]), cluster="dr")
-    values = both(exported(one, other))
-    lags = [value(values, "groupkeeper_group_lag", cluster=each, group="g", topic="t") for each in ("prod", "dr")]
-    assert lags == [95, 93]
 
 
 def test_too_many_series_are_left_out_and_counted() -> None:
