@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tests.rig.asking import Desk
 from tests.rig.judges import exporter
-from tests.rig.truth import Between, Key, Truth
+from tests.rig.truth import Key, Truth
 
 NEWEST = 0.3
 """The weight of the last change, as docs/serve.md has it."""
@@ -20,8 +20,6 @@ MOST_PARTITIONS = 40
 SPARE = 0.01
 ANSWER_NS = 1_500_000_000
 """The ends of logs are asked for at the instant that is stated, and the answers took so long at most."""
-PERHAPS = Between(-1, -1)
-"""Of a lag: perhaps nothing was committed."""
 _LINES = re.compile(
     r'^groupkeeper_collector_(polls_total|succeeded_timestamp_seconds|measured_timestamp_seconds)'
     r'\{cluster="([^"]+)"\} (\S+)$', re.MULTILINE)  # fmt: skip
@@ -95,12 +93,26 @@ class Watch(threading.Thread):
         self.join(60)
 
 
+class Lag(NamedTuple):
+    """Bounds of the lag of a partition with a commit. `is_sure`: it surely has one; a change counts only if both polls
+    have one.
+    """
+
+    low: int
+    high: int
+    is_sure: bool
+
+
+Lags = dict[Key, Lag]
+"""Of the partitions of a group that have a commit, or perhaps have one."""
+
+
 class Trends:
     """What must be so; bounds of lags are kept, as each question comes back to the same polls."""
 
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
-        self._lags: dict[tuple[str, str, int], Between | None] = {}
+        self._lags: dict[tuple[str, str, int], Lags] = {}
 
     def of(self, cluster: str, group: str, polls: list[Poll]) -> Range | None:
         """Bounds of a group's trend at the last of these polls; None: not known."""
@@ -116,40 +128,49 @@ class Trends:
         is_known = True
         for poll, later in pairwise(polls):
             before, after = self._lag(cluster, group, keys, poll), self._lag(cluster, group, keys, later)
-            if after is None:
+            if not after:
                 trend, is_known = None, True  # there was no such group: it begins anew
                 continue
-            is_known = is_known and PERHAPS not in (before, after)  # a change from there counts, or not
-            if before is None or later.measured <= poll.measured or not is_known:
+            # Whether the group was there decides whether a change from there counts.
+            is_known = is_known and all(
+                not lags or any(one.is_sure for one in lags.values()) for lags in (before, after)
+            )
+            if not before or later.measured <= poll.measured or not is_known:
                 trend = None
                 continue
             seconds = (later.measured - poll.measured) / 1e9
-            rate = Range((after.low - before.high) / seconds, (after.high - before.low) / seconds)
+            change = _change(before, after)
+            rate = Range(change.low / seconds, change.high / seconds)
             widest = Range(min(widest.low, rate.low), max(widest.high, rate.high))
             # What came before, where there was something, is one of the changes or between them.
             past = widest if trend is None else trend
             trend = Range(NEWEST * rate.low + (1 - NEWEST) * past.low, NEWEST * rate.high + (1 - NEWEST) * past.high)
         return trend if is_known else None
 
-    def _lag(self, cluster: str, group: str, keys: set[Key], poll: Poll) -> Between | None:
+    def _lag(self, cluster: str, group: str, keys: set[Key], poll: Poll) -> Lags:
         name = (cluster, group, poll.number)
         if name not in self._lags:
             self._lags[name] = self._bounds(keys, poll)
         return self._lags[name]
 
-    def _bounds(self, keys: set[Key], poll: Poll) -> Between | None:
-        """None: nothing was committed; PERHAPS: it is not known whether anything was."""
-        low = high = 0
-        is_there = is_perhaps_there = False
+    def _bounds(self, keys: set[Key], poll: Poll) -> Lags:
+        found: Lags = {}
         for key in keys:
             end = self._truth.logs[key[0], key[2], key[3]].end(poll.measured, poll.measured + ANSWER_NS)
             commits = self._truth.committed(key, poll.began, poll.measured)
-            is_there = is_there or None not in commits
-            is_perhaps_there = is_perhaps_there or any(commits)
-            lags = [(0, 0) if one is None else (max(0, end.low - one.offset), max(0, end.high - one.offset))
-                    for one in commits]  # fmt: skip
-            low += min(one for one, _ in lags)
-            high += max(one for _, one in lags)
-        if is_there:
-            return Between(low, high)
-        return PERHAPS if is_perhaps_there else None
+            offsets = [one.offset for one in commits if one is not None]
+            if offsets:
+                low, high = max(0, end.low - max(offsets)), max(0, end.high - min(offsets))
+                found[key] = Lag(low, high, None not in commits)
+        return found
+
+
+def _change(before: Lags, after: Lags) -> Range:
+    low = high = 0
+    for key in before.keys() & after.keys():
+        was, now = before[key], after[key]
+        least, most = now.low - was.high, now.high - was.low
+        if not (was.is_sure and now.is_sure):
+            least, most = min(0, least), max(0, most)
+        low, high = low + least, high + most
+    return Range(low, high)

@@ -75,7 +75,7 @@ def _judge(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> It
 
 def _held(resting: Resting, finding: Row) -> Iterator[str]:
     """By a transaction that nobody has ended."""
-    place = (finding["cluster"], *place_of(finding["place"]))
+    place = (finding["cluster"], *place_of(finding["partition"]))
     log = resting.truth.logs.get(place)
     still = [] if log is None else [
         min(record.offset for record in records) for name, records in log.transactions.items()
@@ -94,7 +94,7 @@ def _held(resting: Resting, finding: Row) -> Iterator[str]:
 def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str]:
     """Of a partition, by how much longer its oldest record is kept."""
     cluster, group = name_of(finding)
-    key = (cluster, group, *place_of(finding["place"]))
+    key = (cluster, group, *place_of(finding["partition"]))
     if resting.keys(cluster, group) is None or key not in resting.truth.commits:
         verdict.leave(f"{NAME}: a finding of a group whose topics were changed")
         return
@@ -123,8 +123,8 @@ def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> 
         verdict.leave(f"{NAME}: a finding of a group of which it is not known how long records have waited")
         return
     longest = max(age for age in ages if age is not None)
-    if finding["place"] is not None:
-        longest = resting.age_ms((cluster, group, *place_of(finding["place"]))) or 0
+    if finding["partition"] is not None:
+        longest = resting.age_ms((cluster, group, *place_of(finding["partition"]))) or 0
     if abs(finding["value"] - longest) > 1:
         yield f"truth {longest} ms"
 
@@ -146,6 +146,6 @@ def spoilt(content: Row, rng: random.Random) -> Iterator[tuple[str, dict[str, An
     quiet = [one for one in content["groups"] if one["status"] == "ok"]
     if quiet:
         name = rng.choice(quiet)
-        made = {"kind": "standing", "cluster": name["cluster"], "group_id": name["group_id"], "place": None, "value": 7,
-                "unit": "ms stopped", "time": None, "note": "", "command": []}  # fmt: skip
+        made = {"kind": "standing", "cluster": name["cluster"], "group_id": name["group_id"], "partition": None,
+                "value": 7, "unit": "ms stopped", "time": None, "note": "", "command": []}  # fmt: skip
         yield "a finding too many", {**content, "findings": [*findings, made]}

@@ -27,7 +27,7 @@ def resting() -> Resting:
 
 GROUP: dict[str, Any] = {"cluster": "c", "group_id": "g", "status": "losing", "unknown": 0, "measured_time": NOW}
 FINDING: dict[str, Any] = {"cluster": "c", "group_id": "g", "kind": "standing", "unit": "records lost", "value": 2,
-                           "place": None, "time": NOW}  # fmt: skip
+                           "partition": None, "time": NOW}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ FINDING: dict[str, Any] = {"cluster": "c", "group_id": "g", "kind": "standing", 
         ([{**FINDING, "value": 3}], "truth 2 records were lost"),
         ([], "no finding"),
         ([FINDING, {**FINDING, "group_id": "well", "unit": "ms stopped", "value": 7}], "a finding"),
-        ([FINDING, {**FINDING, "kind": "held", "place": "t-0"}], "no transaction is open"),
-        ([FINDING, {**FINDING, "unit": "ms left", "place": "t-0"}], "its records are kept"),
+        ([FINDING, {**FINDING, "kind": "held", "partition": "t-0"}], "no transaction is open"),
+        ([FINDING, {**FINDING, "unit": "ms left", "partition": "t-0"}], "its records are kept"),
         ([FINDING, {**FINDING, "kind": "slipping", "unit": "records/s more", "value": -1}], "it does not grow"),
         ([FINDING, {**FINDING, "kind": "storm", "unit": "rebalances in 10 min", "value": 11}], "truth 0 rebalances"),
     ],

@@ -141,3 +141,12 @@ def test_a_trend_from_a_commit_that_was_perhaps_seen_is_not_known() -> None:
     known = Trends(made).of("c", "g", [one._replace(number=number) for number, one in enumerate(sure, 1)])
     assert known is not None
     assert (known.low, known.high) == (0, 0)
+
+
+def test_the_lag_of_a_first_commit_is_no_growth() -> None:
+    made = Truth()
+    made.add([Made("c", "t", 2, {}, 0, 0), Committed("c", "g", "t", 0, 0, -1, "", DONE, "a", 1, 2)])
+    made.add([Produced("c", "t", 1, at, 1, 10, "p", at, None, False, None, 1, 2) for at in range(50)])
+    made.add([Committed("c", "g", "t", 1, 0, -1, "", DONE, "a", NOW + SECOND, NOW + SECOND)])
+    polls = [Poll(number, NOW + at * SECOND, NOW + at * SECOND) for number, at in enumerate((0, 3), 1)]
+    assert Trends(made).of("c", "g", polls) == (0, 0)
