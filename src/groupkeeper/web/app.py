@@ -304,8 +304,11 @@ class Site:
         note = self._notes_of_rules(viewer) + self._note() + self._changes.note_of_journal(viewer)
         judge = self._rows.rows_of
         ways = self._ways_for(viewer)
-        firing = self._firing(viewer)
-        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways), note)
+
+        def write() -> str:
+            return fleet_page(seen, _now_ms(), viewer, note, judge, self._firing(viewer), ways)
+
+        return self._shared(request, seen, write, note)
 
     def _firing(self, viewer: Viewer) -> Firing:
         return self._alerts().seen_by(viewer.person).by_group()
