@@ -64,11 +64,11 @@ class DescriptionCalls:
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
             known = await ask_classic(peer, [key for key in keys if key in self._cluster.classic_groups], deadline)
             # A group may have changed its type since it was listed: describe groups without a result in both ways.
-            responses = {key: response for key, response in known.items() if _is_there(response)}
-            unknown = [key for key in keys if key not in responses]
+            found = {key: one for key, one in known.items() if _is_there(one)}
+            unknown = [key for key in keys if key not in found]
             if unknown:
-                responses |= await ask_both(peer, unknown, deadline)
-            return responses
+                found |= await ask_both(peer, unknown, deadline)
+            return found
 
         async def ask_classic(
             peer: Peer, keys: list[str], deadline: Deadline
@@ -80,16 +80,16 @@ class DescriptionCalls:
         async def ask_both(
             peer: Peer, keys: list[str], deadline: Deadline
         ) -> dict[str, ConsumerGroupDescription | Failure]:
-            responses: dict[str, ConsumerGroupDescription | Failure]
+            found: dict[str, ConsumerGroupDescription | Failure]
             try:
-                responses = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
+                found = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
             except UnsupportedVersion as error:
-                responses = dict.fromkeys(keys, error)
-            firsts = {key: failure for key in keys if (failure := _may_be_classic(responses.get(key))) is not None}
-            for key, response in (await ask_classic(peer, list(firsts), deadline)).items():
-                is_unknown_to_both = isinstance(response, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
-                responses[key] = firsts[key] if is_unknown_to_both else response
-            return responses
+                found = dict.fromkeys(keys, error)
+            firsts = {key: failure for key in keys if (failure := _may_be_classic(found.get(key))) is not None}
+            for key, one in (await ask_classic(peer, list(firsts), deadline)).items():
+                is_unknown_to_both = isinstance(one, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
+                found[key] = firsts[key] if is_unknown_to_both else one
+            return found
 
         wanted = several(group_ids, "group_ids")
         return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
@@ -110,15 +110,15 @@ class DescriptionCalls:
         return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
 
 
-def _is_there(response: ConsumerGroupDescription | Failure) -> bool:
-    return isinstance(response, ConsumerGroupDescription) and response.group_state is not GroupState.DEAD
+def _is_there(described: ConsumerGroupDescription | Failure) -> bool:
+    return isinstance(described, ConsumerGroupDescription) and described.group_state is not GroupState.DEAD
 
 
-def _may_be_classic(response: ConsumerGroupDescription | Failure | None) -> Failure | None:
-    if isinstance(response, UnsupportedVersion):
-        return response
-    if isinstance(response, Exception) and getattr(response, "code", None) in _NOT_OF_CONSUMER_TYPE:
-        return response
+def _may_be_classic(described: ConsumerGroupDescription | Failure | None) -> Failure | None:
+    if isinstance(described, UnsupportedVersion):
+        return described
+    if isinstance(described, Exception) and getattr(described, "code", None) in _NOT_OF_CONSUMER_TYPE:
+        return described
     return None
 
 

@@ -55,7 +55,7 @@ class TopicFacts(NamedTuple):
 def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None) -> pa.Table:
     """Rows of tables.TOPICS. `readers`: rows of tables.state.READERS; `then`: rows of the last refresh. These stay if
     they are of the instant's minute; those of an unmeasured cluster stay with a problem, so that a new id shows that a
-    topic was created again. `note` is told of each such topic.
+    topic was created again. Calls `note` with a text about each such topic.
     """
     earlier = loaded(then, TOPICS.names).cast(TOPICS.arrow)
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
