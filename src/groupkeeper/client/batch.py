@@ -58,18 +58,18 @@ async def or_failed(call: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K,
         return Batch({}, dict.fromkeys(keys, failure))
 
 
-def batch_of(wanted: Iterable[K], responses: Mapping[K, V | Failure], missing: str) -> Batch[K, V]:
+def batch_of(wanted: Iterable[K], results: Mapping[K, V | Failure], missing: str) -> Batch[K, V]:
     """The results of the requested keys. A key without one fails with `missing`, a text with `{}` for the key."""
     batch: Batch[K, V] = Batch()
     for key in wanted:
-        if key not in responses:
+        if key not in results:
             batch.failed[key] = MissingResult(missing.format(key))
             continue
-        response = responses[key]
-        if isinstance(response, Failure):
-            batch.failed[key] = response
+        result = results[key]
+        if isinstance(result, Failure):
+            batch.failed[key] = result
         else:
-            batch.done[key] = response
+            batch.done[key] = result
     return batch
 
 

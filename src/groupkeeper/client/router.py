@@ -126,7 +126,7 @@ class Routed(Generic[K, V]):
         while keys:
             try:
                 async with slots:
-                    responses = await self._ask(peer, keys, self._deadline)
+                    results = await self._ask(peer, keys, self._deadline)
             except (errors.ConnectionFailed, errors.CallTimedOut) as error:
                 failures: dict[K, Failure] = dict.fromkeys(keys, error)
                 if isinstance(error, errors.ConnectionFailed):
@@ -140,7 +140,7 @@ class Routed(Generic[K, V]):
             except (errors.ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
                 return
-            same_broker, after_lookup = self._sort(keys, responses)
+            same_broker, after_lookup = self._sort(keys, results)
             if after_lookup:
                 self._group.create_task(self._move(after_lookup, backoff.copy()))
             keys = self._keep_retriable(same_broker)
@@ -152,33 +152,33 @@ class Routed(Generic[K, V]):
         if keys and await self._may_retry(keys, causes, backoff):
             await self._find(keys, True, backoff)
 
-    def _sort(self, keys: list[K], responses: dict[K, V | Failure]) -> tuple[dict[K, Failure], dict[K, Failure]]:
+    def _sort(self, keys: list[K], results: dict[K, V | Failure]) -> tuple[dict[K, Failure], dict[K, Failure]]:
         same_broker: dict[K, Failure] = {}
         after_lookup: dict[K, Failure] = {}
         done, failed, retries = self._batch.done, self._batch.failed, self._retries
         for key in keys:
             try:
-                response = responses[key]
+                result = results[key]
             except KeyError:
                 failed[key] = errors.MissingResult(f"{self._deadline.name}: the reply has no result for {key}")
                 continue
-            if not isinstance(response, Exception):
-                done[key] = response  # the usual case; this runs for every group
-            elif isinstance(response, KafkaError):
-                if response.code in retries.same_broker:
-                    same_broker[key] = self._causes[key] = response
-                elif response.code in retries.after_lookup:
-                    after_lookup[key] = self._causes[key] = response
+            if not isinstance(result, Exception):
+                done[key] = result  # the usual case; this runs for every group
+            elif isinstance(result, KafkaError):
+                if result.code in retries.same_broker:
+                    same_broker[key] = self._causes[key] = result
+                elif result.code in retries.after_lookup:
+                    after_lookup[key] = self._causes[key] = result
                 else:
-                    failed[key] = response
-            elif isinstance(response, errors.ConnectionFailed):
-                after_lookup[key] = self._causes[key] = response
-            elif isinstance(response, errors.CallTimedOut):
-                after_lookup[key] = response
-            elif isinstance(response, errors.ClientError):
-                failed[key] = response
+                    failed[key] = result
+            elif isinstance(result, errors.ConnectionFailed):
+                after_lookup[key] = self._causes[key] = result
+            elif isinstance(result, errors.CallTimedOut):
+                after_lookup[key] = result
+            elif isinstance(result, errors.ClientError):
+                failed[key] = result
             else:
-                done[key] = response
+                done[key] = result
         return same_broker, after_lookup
 
     def _halves(self, keys: list[K], error: errors.ClientError) -> tuple[list[K], ...]:
@@ -219,17 +219,17 @@ class Routed(Generic[K, V]):
 
 async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dict[K, V | Failure]:
     """Sends one request per key, several at a time, to brokers that accept one key per request."""
-    responses: dict[K, V | Failure] = {}
+    results: dict[K, V | Failure] = {}
     queue = iter(keys)
 
     async def work() -> None:
         for key in queue:
             try:
-                responses[key] = await ask(key)
+                results[key] = await ask(key)
             except (errors.ClientError, KafkaError) as error:
-                responses[key] = error
+                results[key] = error
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(len(keys), _UNBATCHED_IN_FLIGHT)):
             group.create_task(work())
-    return responses
+    return results

@@ -142,8 +142,8 @@ async def _ask(
         async def ask_one(group_id: str) -> Node | Failure:
             return (await _ask_batch(cluster, kind, [group_id], deadline))[group_id]
 
-        responses = await one_by_one(group_ids, ask_one)
-        return dict(responses)
+        results = await one_by_one(group_ids, ask_one)
+        return dict(results)
 
 
 async def _ask_batch(

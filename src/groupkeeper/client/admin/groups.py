@@ -202,10 +202,10 @@ async def _leave(
         return await _leave_one_by_one(peer, group_id, members, deadline)
     if response.error_code:
         return error_for(response.error_code)
-    responses = {
+    results = {
         MemberToRemove(each.group_instance_id, each.member_id): failure_of(each.error_code) for each in response.members
     }
-    return batch_of(members, responses, "the reply has no result for {}")
+    return batch_of(members, results, "the reply has no result for {}")
 
 
 class _OneMemberPerRequest(UnsupportedVersion):

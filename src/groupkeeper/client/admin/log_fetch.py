@@ -165,23 +165,23 @@ async def read_logs(
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
         fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), max_bytes or _BYTES_PER_PARTITION)
-        responses: dict[TopicPartition, Failure | None] = {}
+        results: dict[TopicPartition, Failure | None] = {}
         left = list(keys)
         while left:
             try:
                 read = await fetch.round({tp: at[tp] for tp in left})
             except (ConnectionFailed, CallTimedOut) as error:
-                if not responses:
+                if not results:
                     raise
-                responses.update(dict.fromkeys(left, error))
+                results.update(dict.fromkeys(left, error))
                 break
             for tp, found in read.items():
                 at[tp], failure = _advance(tp, at[tp], found, take)
                 if failure is not None or at[tp] >= ranges[tp][1]:
-                    responses[tp] = failure
-            left = [tp for tp in left if tp not in responses]
+                    results[tp] = failure
+            left = [tp for tp in left if tp not in results]
             left.sort(key=lambda tp: tp in read)  # partitions without a result come first in the next request
-        return responses
+        return results
 
     while at:
         before = dict(at)

@@ -328,11 +328,11 @@ async def _commit(
     }
     if not any(codes.values()) and codes.keys() == offsets.keys():  # the usual case; this runs for every group
         return Batch(dict.fromkeys(offsets))
-    responses = {TopicPartition(*key): failure_of(code) for key, code in codes.items()}
-    for failure in responses.values():
+    results = {TopicPartition(*key): failure_of(code) for key, code in codes.items()}
+    for failure in results.values():
         if failure is not None and failure.code in COMMIT_RETRIES.same_broker | COMMIT_RETRIES.after_lookup:
             return failure
-    return batch_of(offsets, responses, 'Offset commit result for partition "{}" was not in the response')
+    return batch_of(offsets, results, 'Offset commit result for partition "{}" was not in the response')
 
 
 async def _delete(peer: Peer, group_id: str, partitions: list[TopicPartition], deadline: Deadline) -> Outcome | Failure:
@@ -347,12 +347,12 @@ async def _delete(peer: Peer, group_id: str, partitions: list[TopicPartition], d
     response = await peer.ask(m.OffsetDeleteResponse, request, deadline)
     if response.error_code:
         return error_for(response.error_code)
-    responses = {
+    results = {
         TopicPartition(topic.name, partition.partition_index): failure_of(partition.error_code)
         for topic in response.topics
         for partition in topic.partitions
     }
-    return batch_of(partitions, responses, 'Offset deletion result for partition "{}" was not included in the response')
+    return batch_of(partitions, results, 'Offset deletion result for partition "{}" was not included in the response')
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

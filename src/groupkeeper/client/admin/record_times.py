@@ -75,23 +75,23 @@ class _Search:
         for key in sorted(keys):
             self._left.setdefault(TopicPartition(key.topic, key.partition), deque()).append(key)
         self._read_to: dict[TopicPartition, int] = {}
-        self._responses: dict[Position, Outcome] = {}
+        self._results: dict[Position, Outcome] = {}
 
     async def run(self, fetch: LogFetch) -> dict[Position, Outcome]:
-        """A response for each position; results so far are kept when the broker fails later."""
+        """A result for each position; results so far are kept when the broker fails later."""
         while self._left:
             try:
                 read = await fetch.round({tp: self._next(tp) for tp in self._left})
             except (ConnectionFailed, CallTimedOut) as error:
-                if not self._responses:
+                if not self._results:
                     raise
                 for tp in self._left:
                     self._fail(tp, error)
-                return self._responses
+                return self._results
             for tp, found in read.items():
                 self._take(tp, found)
             self._left = {tp: left for tp, left in self._left.items() if left}
-        return self._responses
+        return self._results
 
     def _next(self, tp: TopicPartition) -> int:
         """The next offset to read: no record before it answers one of the unanswered positions."""
@@ -104,16 +104,16 @@ class _Search:
             self._match(tp, read)
         elif isinstance(read, int):
             while left and left[0].offset <= read:
-                self._responses[left.popleft()] = None
+                self._results[left.popleft()] = None
         elif isinstance(read, OffsetOutOfRange):
-            self._responses[left.popleft()] = read
+            self._results[left.popleft()] = read
         else:
             self._fail(tp, read)
 
     def _fail(self, tp: TopicPartition, why: Failure) -> None:
         left = self._left[tp]
         while left:
-            self._responses[left.popleft()] = why
+            self._results[left.popleft()] = why
 
     def _match(self, tp: TopicPartition, batches: FetchedBatches) -> None:
         """Answer the positions that these batches decide."""
@@ -136,13 +136,13 @@ class _Search:
                     continue
                 for record in read_records(batches.data, pos, header=header):
                     while left and left[0].offset <= record.offset:
-                        self._responses[left.popleft()] = FirstRecord(
+                        self._results[left.popleft()] = FirstRecord(
                             record.offset, record.timestamp, header.has_log_append_time, header.is_transactional
                         )
         except CorruptRecord as error:
             why = UnexpectedResponse(f"a record batch cannot be read: {error}")
             while left and left[0].offset < end:
-                self._responses[left.popleft()] = why
+                self._results[left.popleft()] = why
             if end == begin:
                 self._fail(tp, why)
         if end == begin:

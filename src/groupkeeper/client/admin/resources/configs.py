@@ -174,13 +174,13 @@ async def _in_parts(
     by_broker: dict[int | None, list[ConfigResource]] = {}
     for each in wanted:
         by_broker.setdefault(each.broker_id, []).append(each)
-    responses: dict[ConfigResource, V | Failure] = {}
+    results: dict[ConfigResource, V | Failure] = {}
 
     async def ask(broker_id: int, part: list[ConfigResource]) -> None:
         try:
-            responses.update(read(await ask_broker(cluster, broker_id, answer_type, build(part), deadline)))
+            results.update(read(await ask_broker(cluster, broker_id, answer_type, build(part), deadline)))
         except (ClientError, KafkaError) as error:
-            responses.update(dict.fromkeys(part, error))
+            results.update(dict.fromkeys(part, error))
 
     anywhere = iter(by_broker.pop(None, []))
     async with asyncio.TaskGroup() as group:
@@ -188,8 +188,8 @@ async def _in_parts(
             if broker_id is not None:
                 group.create_task(ask(broker_id, part))
     while part := list(islice(anywhere, _RESOURCES_PER_REQUEST)):
-        responses.update(read(await cluster.ask_any(answer_type, build(part), deadline)))
-    return batch_of(wanted, responses, f"{deadline.name}: the reply has no result for {{}}")
+        results.update(read(await cluster.ask_any(answer_type, build(part), deadline)))
+    return batch_of(wanted, results, f"{deadline.name}: the reply has no result for {{}}")
 
 
 def _code(resource: ConfigResource) -> int:

@@ -120,23 +120,23 @@ class PartitionCalls:
         requested = (
             None if partitions is None else [m.DescribableLogDirTopic(name, each) for name, each in topics.items()]
         )
-        responses: dict[int, dict[str, LogDir] | Failure] = {}
+        results: dict[int, dict[str, LogDir] | Failure] = {}
         request = m.DescribeLogDirsRequest(requested)
         if wanted is None:
             everyone = await controller.ask_every_broker(
                 self._cluster, m.DescribeLogDirsResponse, request, deadline, lambda response: response.error_code
             )
-            responses = {node.id: _log_dirs(response) for node, response in everyone.items()}
-            return batch_of(responses, responses, "describeLogDirs: no reply from broker {}")
+            results = {node.id: _log_dirs(response) for node, response in everyone.items()}
+            return batch_of(results, results, "describeLogDirs: no reply from broker {}")
         for broker_id in wanted:
             try:
                 response = await controller.ask_broker(
                     self._cluster, broker_id, m.DescribeLogDirsResponse, request, deadline
                 )
-                responses[broker_id] = _log_dirs(response)
+                results[broker_id] = _log_dirs(response)
             except (ClientError, KafkaError) as error:
-                responses[broker_id] = error
-        return batch_of(wanted, responses, "describeLogDirs: no reply from broker {}")
+                results[broker_id] = error
+        return batch_of(wanted, results, "describeLogDirs: no reply from broker {}")
 
 
 def _log_dirs(response: m.DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | Failure:
