@@ -146,6 +146,6 @@ def _why_unknown(group: GroupView) -> Problem:
         return group.problems[0]
     if group.lag.open_starts:
         some = counted(group.lag.open_starts, "partition")
-        text = f"{some} with records without a committed offset: auto.offset.reset decides what is read there"
+        text = f"{some} with records without a committed offset: (share.)auto.offset.reset decides what is read there"
         return Problem("UNCOMMITTED", text, group.group_id)
     return Problem("NOT_KNOWN", "a part of the value is not known yet", group.group_id)

@@ -224,7 +224,7 @@ def _reason_unknown(facts: Facts) -> str:
         return "the committed offset is past the end of the log"
     if facts.lag is None:
         if facts.committed_offset is None:
-            return "nothing is committed: auto.offset.reset decides where the group begins"
+            return "nothing is committed: (share.)auto.offset.reset decides where the group begins"
         return "the log's end is not known"
     return "there are records to read, of unknown age"
 

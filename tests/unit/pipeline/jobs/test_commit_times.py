@@ -57,7 +57,7 @@ def test_a_partition_without_a_commit_makes_a_group_unknown(is_named: bool) -> N
         log_offsets=pa.Table.from_pylist(logs, schema=LOG_OFFSETS.arrow),
     ).to_pylist()  # fmt: skip
     told = {row["group_id"]: (row["status"], row["rule"]) for row in found if row["topic"] is None}
-    why = "t-1: nothing is committed: auto.offset.reset decides where the group begins"
+    why = "t-1: nothing is committed: (share.)auto.offset.reset decides where the group begins"
     assert told.pop("late")[0] == "lagging"
     assert told == {
         "one": ("unknown", why),
