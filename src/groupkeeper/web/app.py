@@ -319,7 +319,7 @@ class Site:
     async def alerts(self, request: Request) -> Response:
         viewer = self._viewer(request)
         found = self._alerts().seen_by(viewer.person)
-        judge = self._judge(viewer)
+        judge = with_alerts(self._rows.rows_of, found.by_group())
         seen = [each for each in viewer.seen(self._snapshots()) if found.firing]
         urgencies = {(one.cluster, row.group.group_id): row.urgency for one in seen for row in judge(one.known)}
         return html_answer(alerts_page(found, _now_ms(), viewer, self._notes_of_rules(viewer), urgencies))
