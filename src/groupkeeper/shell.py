@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -60,6 +61,19 @@ def options_from(way: Way) -> list[str]:
     return [word for name, value in pairs if name != "--property" for word in (f"--from-{name[2:]}", value)]
 
 
-def text(words: Sequence[str]) -> str:
-    """As it is to be typed."""
-    return shlex.join(words)
+def text(words: Iterable[str]) -> str:
+    """A command as it is to be typed."""
+    return " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """A word as it is to be typed, on one line: where it has control characters, as shells of today read `$'a\\nb'`."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, word))}'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from groupkeeper import shell
+
 READY_WITHIN_S = 20.0
 COMMAND_WITHIN_S = 30.0
 
@@ -104,7 +106,7 @@ class Terminal:
         where = ["--bootstrap-server", self.address]
         # The drop-in takes its options in any order; groupkeeper's belong to the last subcommand.
         whole = [name, *arguments, *where] if name == "groupkeeper" else [name, *where, *arguments]
-        shown = shlex.join(whole)
+        shown = shell.text(whole)
         say()
         say(emphasised(f"[{self.steps}] $ {shown}"))
         started = time.monotonic()

@@ -1,12 +1,12 @@
 """The tour's last stop: the offsets topic of its broker as tables, by Spark."""
 
-import shlex
 import shutil
 import subprocess
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from groupkeeper import shell
 from groupkeeper.demo.stage import TourFailed, command_path, emphasised, say
 
 WITHIN_S = 300.0
@@ -27,11 +27,11 @@ def make_tables(address: str) -> None:
     folder = FOLDER.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     words = ["groupkeeper", "pipeline", "report", "--bootstrap-server", f"demo={address}", "--tables", str(folder)]
-    say(f"\n$ {shlex.join(words)}")
+    say(f"\n$ {shell.text(words)}")
     started = time.monotonic()
     ended = subprocess.run([command_path(words[0]), *words[1:]], timeout=WITHIN_S, check=False)
     if ended.returncode != 0:
-        raise TourFailed(f"'{shlex.join(words)}' ended with {ended.returncode}")
+        raise TourFailed(f"'{shell.text(words)}' ended with {ended.returncode}")
     say(f"  -> tables in parquet, for Spark, DuckDB, pandas and Polars ({time.monotonic() - started:.1f} s)")
     import pyarrow.parquet as pq
 

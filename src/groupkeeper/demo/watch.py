@@ -1,7 +1,6 @@
 """The tour watches its groups: a check for cron, and a server with pages and metrics, for a moment."""
 
 import re
-import shlex
 import subprocess
 import threading
 import time
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from groupkeeper import shell
 from groupkeeper.demo.stage import READY_WITHIN_S, Terminal, TourFailed, command_path, emphasised, say, stop
 
 _SHOWN = ("groupkeeper_cluster_groups{", "groupkeeper_group_lag{", "groupkeeper_group_lag_seconds{")
@@ -41,7 +41,7 @@ def watch_groups(terminal: Terminal) -> None:
         "--history",
         "off",
     ]
-    say(f"\n$ {shlex.join(words)}")
+    say(f"\n$ {shell.text(words)}")
     started = time.monotonic()
     with _serving(words) as site:
         while "groupkeeper_group_lag{" not in (metrics := _get(f"{site}metrics")):

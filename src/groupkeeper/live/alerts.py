@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -25,7 +24,7 @@ from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.status import REBALANCES_MS, Status
 from groupkeeper.rules.urgency import next_step
 from groupkeeper.rules.words import length
-from groupkeeper.shell import Way, Ways, text, way_to
+from groupkeeper.shell import Way, Ways, quoted, text, way_to
 from groupkeeper.shell import command as command_of
 
 
@@ -398,8 +397,8 @@ def _filled(template: str, key: Key, ways: Ways) -> str:
     """Fills in a rule's own command. A group's name becomes a glob that matches only it, and looks like no option."""
     group = Names(()).quoted(key.group)
     values = {
-        "{group}": shlex.quote(f"[-]{group[1:]}" if group.startswith("-") else group),
-        "{cluster}": shlex.quote(key.cluster),
+        "{group}": quoted(f"[-]{group[1:]}" if group.startswith("-") else group),
+        "{cluster}": quoted(key.cluster),
         "{where}": text(way_to(key.cluster, ways).options),
     }
     return re.sub("|".join(map(re.escape, values)), lambda match: values[match[0]], template)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
+from groupkeeper import shell
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans.changes import Recorded
@@ -253,6 +253,6 @@ class Actions:
             raise ActionRefused(
                 403,
                 f"Nothing was changed: this server leaves out {unseen} ({OPTIONS}), so it neither shows nor "
-                f"changes it. As a command: {shlex.join(command)}",
+                f"changes it. As a command: {shell.text(command)}",
                 Concern.SERVER,
             )

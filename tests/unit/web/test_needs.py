@@ -205,5 +205,5 @@ def test_lists_and_the_search_begin_with_what_can_still_be_saved() -> None:
 def test_a_server_that_changes_nothing_names_the_commands(changes: bool, is_there: bool) -> None:
     group, way = live(EVIL, Wait(1000)), way_of_servers("kafka-1:9092")
     html = change_page(snapshot(group), group, Viewer(changes=changes), "no", ["prod"], way)
-    said = "groupkeeper plan reset --all-topics --to-earliest --bootstrap-server kafka-1:9092 '<script>"
+    said = "groupkeeper plan reset --all-topics --to-earliest --bootstrap-server kafka-1:9092 $'<script>"
     assert (said in Page(html).text) is is_there

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from contextlib import suppress
 
 from groupkeeper.cli.framework.clusters import Cluster
 from groupkeeper.cli.framework.context_files import Context, ContextProblem, masked, names, path_of, read
-from groupkeeper.shell import Way, command, way_of_servers
+from groupkeeper.shell import Way, command, text, way_of_servers
 
 
 def words_of(options: Namespace) -> tuple[str, ...]:
@@ -26,7 +25,7 @@ def follow_up(options: Namespace, *words: str, names: Sequence[str] = (), contex
     cluster = as_typed(options, "--bootstrap-server")
     cluster += as_typed(options, "--context") if context is None else ["--context", context]
     cluster += as_typed(options, "--command-config")
-    return shlex.join(command(Way((*cluster, *_properties(options))), words, names))
+    return text(command(Way((*cluster, *_properties(options))), words, names))
 
 
 def way_of(options: Namespace, cluster: Cluster) -> Way:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
 
+from groupkeeper import shell
 from groupkeeper.cli.framework import clusters
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import ask, can_ask, check_confirmed, check_context, show_first
@@ -107,7 +107,7 @@ def _page(
 
 def _one(options: Namespace, recorded: Recorded) -> int:
     head = recorded.head
-    notes = [f"{head.id}: {recorded.result}, by {maker_of(head)}: {shlex.join(head.command)}"]
+    notes = [f"{head.id}: {recorded.result}, by {maker_of(head)}: {shell.text(head.command)}"]
     if recorded.result is ApplyResult.UNFINISHED:
         notes.append(_unfinished(options, head.id))
     notes += _lacking(recorded)
@@ -198,7 +198,7 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
     who, when = maker_of(head), utc_text(head.time_ms)
     cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not report its id"
     notes.append(
-        f"this undoes {head.id}, {head.kind} by {who} at {when} on {cluster}, made with: {shlex.join(head.command)}"
+        f"this undoes {head.id}, {head.kind} by {who} at {when} on {cluster}, made with: {shell.text(head.command)}"
     )
     if is_share:
         notes.append("the start offsets are restored; records that were acknowledged above them are delivered again")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
 
+from groupkeeper import shell
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession
 from groupkeeper.cli.framework.commands import ArgumentParser
@@ -159,7 +159,7 @@ def _way_out(options: Namespace, plan: Plan) -> str:
     """The advice if the plan no longer fits the cluster. `undo` makes its own plan each time."""
     policy = getattr(options, "if_out_of_range", None)
     if policy is None:
-        return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"
+        return f"make the plan again: {shell.text(plan.command)}" if plan.command else "make the plan again"
     if policy == "fail":
         return (
             f"{_UNCHANGED}; if the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer "

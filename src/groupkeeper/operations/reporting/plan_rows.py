@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 
+from groupkeeper import shell
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.changes import ChangeSummary, Recorded
 from groupkeeper.operations.plans.model import Change, GroupPlan, Subject
@@ -100,7 +100,7 @@ def history_row(summary: ChangeSummary) -> Row:
         "names": f"{names} and {more} more" if more > 0 else names,
         "result": str(summary.result) if summary.undone_by is None else "undone",
         "undone_by": summary.undone_by,
-        "command": shlex.join(head.command),
+        "command": shell.text(head.command),
         "cluster": None,
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from groupkeeper import shell
 from groupkeeper.operations.plans.changes import ApplyResult, Head, Recorded
 from groupkeeper.operations.plans.journal import ChangeJournal, Journal, JournalUnreadable
 from groupkeeper.pipeline.decode.privacy import Privacy
@@ -85,7 +85,7 @@ def _rows(recorded: Recorded, names: Mapping[str | None, list[str]], privacy: Pr
         "change_kind": head.kind,
         "changed_by": _maker(head),
         "changed_on": privacy.text("hosts", head.host),
-        "command": shlex.join(head.command),
+        "command": shell.text(head.command),
         "undoes": head.undoes,
         "change_time": datetime.fromtimestamp(head.time_ms / 1000, UTC),
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 
+from groupkeeper import shell
 from groupkeeper.html.markup import class_of, sentence, text
 from groupkeeper.pipeline.report.model import Finding, Report
 from groupkeeper.rules import urgency, words
@@ -77,7 +78,7 @@ def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str
     if not each.group_id and len(report.clusters) > 1:
         name = f'<span class="soft where">{text(each.cluster)}</span>'
     when = f" · since {words.moment(each.time)}" if _has_begun(each, report) else ""
-    command = sentence(shlex.join(map(words.name, each.command)))
+    command = escape(shell.text(each.command))
     return (
         f'<li><div class="what"><span class="name">{name}{where}</span><b class="value">{figure(each)}</b></div>'
         f"<p>{sentence(each.note)}{when}</p><code>{command}</code></li>"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from groupkeeper import shell
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.statuses import partition_statuses, status_row
@@ -157,7 +157,7 @@ class Answers(NamedTuple):
             kind=head.kind,
             result=str(recorded.result),
             undoes=head.undoes,
-            command=shlex.join(head.command),
+            command=shell.text(head.command),
             cluster=self.actions.journal().cluster(head),
             undo_on=self.actions.where_to_undo(person, recorded),
             changes=[d.RecordedRow(**_fields(row)) for row in found],
@@ -183,7 +183,7 @@ class Answers(NamedTuple):
         ]
         return d.PlanDetail(
             **_plan_head(entry),
-            command=shlex.join(entry.plan.command),
+            command=shell.text(entry.plan.command),
             notes=notes_of(entry),
             problems=problem_rows(problems_of(entry)),
             changes=[d.PlannedRow(**row) for row in rows],

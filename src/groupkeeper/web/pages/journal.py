@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from groupkeeper import shell
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn, number_column
@@ -122,7 +122,7 @@ def change_made_page(
     if unseen:
         undo = (
             f"<p>{markup.sentence(why_left_out(unseen))} The undo is a command: "
-            f"<code>{escape(shlex.join(command))}</code></p>"
+            f"<code>{escape(shell.text(command))}</code></p>"
         )
     elif may_undo and cluster is not None:
         fields = viewer.sealed({"cluster": cluster, "change": head.id})
@@ -131,7 +131,7 @@ def change_made_page(
     body = (
         f'<p class="banner {tone}">{summary}{broken}</p><div class="card">{markup.numbers(pairs)}'
         f'<p class="note">By {markup.sentence(maker_of(head))}. As a command: '
-        f"<code>{escape(shlex.join(head.command))}</code></p></div>{earlier}"
+        f"<code>{escape(shell.text(head.command))}</code></p></div>{earlier}"
         f'<div class="actions">{undo}</div><h2>Partitions</h2>{_partitions(recorded)}'
     )
     return parts.page(f"Change {head.id}", body, [*_TOP, ("journal", "/journal")], viewer)

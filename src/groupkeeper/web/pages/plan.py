@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
+from groupkeeper import shell
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn, number_column
@@ -154,7 +154,7 @@ def _facts(entry: DeskEntry) -> str:
     ]
     if entry.change_id:
         pairs.append(("change in the journal", markup.text(entry.change_id)))
-    command = escape(shlex.join(entry.plan.command))
+    command = escape(shell.text(entry.plan.command))
     shown = f'<p class="note">As a command: <code>{command}</code></p>' if command else ""
     return f'<div class="card">{markup.numbers(pairs)}{shown}</div>'
 
