@@ -11,6 +11,7 @@ import pytest
 
 from groupkeeper.broker.settings.catalog import listed_names
 from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.described import describe_broker
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, declarations
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
@@ -20,10 +21,10 @@ from groupkeeper.coordinator.kernel.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "src/groupkeeper"
-OF_BROKERS, ORDER_OF_BROKERS = 350, 4210938381
-"""How many settings of brokers Apache Kafka 4.4.0 describes, and the CRC-32 of their names in its order."""
-OF_GROUPS = 21
-"""How many settings of a group Apache Kafka 4.4.0 describes."""
+OF_BROKERS, OF_GROUPS, TYPES = 350, 21, 2905911158
+"""How many settings of brokers and of a group Apache Kafka 4.4.0 describes, and the CRC-32 of the names of all, with
+their types: those of brokers in its order, then those of topics and groups.
+"""
 UNBOUNDED = {"initial.rebalance.delay.ms", "num.standby.replicas", "num.warmup.replicas", "task.offset.interval.ms"}
 UNBOUNDED |= {"acceptable.recovery.lag"}
 """Numbers of streams groups to which Apache Kafka has no bounds, or only one (`_bounds` of group_overrides.py)."""
@@ -147,12 +148,15 @@ def test_a_new_setting_is_found_everywhere(program: str) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def test_settings_are_in_kafkas_order() -> None:
-    """That of Apache Kafka 4.4.0's DescribeConfigs, whole; differential/broker/test_configs.py asks Kafka itself."""
-    names = listed_names()
-    found = len(names), crc32(" ".join(names).encode()), len([one for one in GroupConfig.settings() if one.is_listed])
-    assert found == (OF_BROKERS, ORDER_OF_BROKERS, OF_GROUPS), (
-        "the settings are not those of before. If Kafka has the new one, set OF_BROKERS, ORDER_OF_BROKERS, OF_GROUPS "
+def test_settings_are_in_kafkas_order_and_of_its_types() -> None:
+    """Those of Apache Kafka 4.4.0's DescribeConfigs, whole; differential/broker/test_configs.py asks Kafka itself."""
+    names, types = listed_names(), {one.name: one.type for one in describe_broker(Config())}
+    of_groups = [one for one in GroupConfig.settings() if one.is_listed]
+    others = [one for one in (*TopicConfig.settings(), *of_groups) if one.is_listed]
+    told = [*((name, types[name]) for name in names), *sorted((one.name, one.type) for one in others)]
+    found = len(names), len(of_groups), crc32(repr(told).encode())
+    assert found == (OF_BROKERS, OF_GROUPS, TYPES), (
+        "the settings are not those of before. If Kafka has the new one, set OF_BROKERS, OF_GROUPS, TYPES "
         f"in this file to {found}. If it has not: its name begins with `groupkeeper.`, or it is declared with "
         "is_listed=False (CONTRIBUTING.md, 'To add a setting of the broker')"
     )

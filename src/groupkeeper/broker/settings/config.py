@@ -48,7 +48,7 @@ class Config(GroupSettings):
     broker_session_timeout_ms = whole(
         9000, low=1, doc="Of several nodes: when others lead in place of a suspended one."
     )
-    replica_lag_time_max_ms = whole(
+    replica_lag_time_max_ms = long(
         30000, low=1, doc="Of several nodes: after this time a replica that lags is no longer in sync."
     )
     auto_leader_rebalance_enable = flag(True, doc="Of several nodes: whether leaders move back to the first replicas.")
