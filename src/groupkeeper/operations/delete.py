@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
 from groupkeeper.operations.plans.cluster_state import describe
 from groupkeeper.operations.plans.execution import Applied
 from groupkeeper.operations.plans.fit import PlanFit
 from groupkeeper.operations.plans.model import Kind, PlanTrouble
-from groupkeeper.operations.plans.recorder import (
-    BegunPart,
-    Outcome,
-    Recorder,
-    committed_now,
-    deletions,
-    judged,
-    known_cluster_id,
-)
+from groupkeeper.operations.plans.recorder import Recorder, begin_deletion, committed_now, end_part
 from groupkeeper.operations.plans.reset import INACTIVE, parse_topic_argument
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
@@ -60,13 +51,13 @@ async def delete_offsets(
     begun = None
     if recorder is not None:
         committed = await committed_now(admin, {group_id: list(wanted)})
-        begun = await _begin(admin, recorder, committed, Kind.DELETE)
+        begun = await begin_deletion(admin, recorder, committed, Kind.DELETE)
     try:
         deleted = await admin.delete_consumer_group_offsets(group_id, wanted)
     except (KafkaError, ClientError) as refusal:
-        await _end(recorder, begun, Batch({}, {group_id: refusal}))
+        await end_part(recorder, begun, Batch({}, {group_id: refusal}))
         return DeletedOffsets(dict.fromkeys(wanted, refusal), dict(described.failed), refusal)
-    await _end(recorder, begun, Batch({group_id: deleted}))
+    await end_part(recorder, begun, Batch({group_id: deleted}))
     return DeletedOffsets({tp: deleted.failed.get(tp) for tp in wanted}, dict(described.failed))
 
 
@@ -99,13 +90,13 @@ async def delete_any_groups(
     begun = None
     if recorder is not None:
         committed = await committed_now(admin, dict.fromkeys(group_ids))
-        begun = await _begin(admin, recorder, committed, Kind.DELETE_GROUPS)
+        begun = await begin_deletion(admin, recorder, committed, Kind.DELETE_GROUPS)
     try:
         deleted = await admin.delete_consumer_groups(group_ids)
     except (KafkaError, ClientError) as refusal:
-        await _end(recorder, begun, Batch({}, dict.fromkeys(group_ids, refusal)))
+        await end_part(recorder, begun, Batch({}, dict.fromkeys(group_ids, refusal)))
         raise
-    await _end(recorder, begun, Batch({group_id: Batch() for group_id in deleted.done}, deleted.failed))
+    await end_part(recorder, begun, Batch({group_id: Batch() for group_id in deleted.done}, deleted.failed))
     return deleted
 
 
@@ -119,21 +110,3 @@ async def delete_compared(admin: Admin, group_ids: Sequence[str], fit: PlanFit, 
             failed[group_id] = NotAsCommitted("deleted, but it exists again: another client uses it")
     done = tuple(group for group in fit.ready if group.group_id not in failed)
     return Applied(done, (), tuple(PlanTrouble(group_id, None, why) for group_id, why in failed.items()))
-
-
-async def _begin(
-    admin: Admin,
-    recorder: Recorder,
-    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]],
-    kind: Kind,
-) -> BegunPart | None:
-    """Begin the journal entry of the deletion. Nothing is written when no offset is deleted."""
-    if not any(commit for offsets in committed.values() for commit in offsets.values()):
-        return None
-    plan = deletions(committed, await known_cluster_id(admin), kind)
-    return await asyncio.to_thread(recorder.begin, plan, admin.principal)
-
-
-async def _end(recorder: Recorder | None, begun: BegunPart | None, outcome: Batch[str, Outcome]) -> None:
-    if recorder is not None:
-        await asyncio.to_thread(recorder.end, begun, *judged(outcome))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from groupkeeper.client.admin import Admin
@@ -20,13 +19,12 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.journal import ChangeJournal
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.operations.plans.recorder import BegunPart, Recorder, judged, known_cluster_id
+from groupkeeper.operations.plans.model import Kind
+from groupkeeper.operations.plans.recorder import BegunPart, Outcome, Recorder, begin_deletion, committed_now, end_part
 from groupkeeper.protocol.errors import KafkaError
 
 SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_CLONE, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])
 
-Outcome = Batch[TopicPartition, None]
 Offsets = Batch[TopicPartition, OffsetAndMetadata | None]
 
 
@@ -147,7 +145,7 @@ class ShareDeletion:
         self._recorder = recorder
         self._kind = kind
         self._begun: BegunPart | None = None
-        self._tps: dict[str, list[TopicPartition]] = {}
+        self._gone: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
 
     async def begin(self, group_ids: Iterable[str], topics: Iterable[str] | None = None) -> None:
         """Journals a coming deletion of offsets: all of the groups, or those of `topics`. Does nothing if nothing
@@ -156,31 +154,20 @@ class ShareDeletion:
         if self._recorder is None:
             return
         chosen = None if topics is None else frozenset(topics)
-        try:
-            found = await self._admin.list_share_group_offsets(dict.fromkeys(group_ids))
-        except (KafkaError, ClientError):
-            return
-        plans = []
-        for group_id, batch in found.done.items():
-            gone = {tp: one for tp, one in batch.done.items() if one and (chosen is None or tp.topic in chosen)}
-            changes = {tp: Change(_as_commit(one), None) for tp, one in gone.items()}
-            if changes:
-                plans.append(GroupPlan(group_id, changes))
-                self._tps[group_id] = list(changes)
-        if plans:
-            cluster_id = await known_cluster_id(self._admin)
-            plan = Plan(cluster_id, tuple(plans), self._kind)
-            self._begun = await asyncio.to_thread(self._recorder.begin, plan, self._admin.principal)
+        found = await committed_now(ShareAdmin(self._admin), dict.fromkeys(group_ids))
+        for group_id, offsets in found.items():
+            gone = {tp: one for tp, one in offsets.items() if one and (chosen is None or tp.topic in chosen)}
+            if gone:
+                self._gone[group_id] = gone
+        self._begun = await begin_deletion(self._admin, self._recorder, self._gone, self._kind)
 
     async def end(self, failed: Mapping[str, Failure], topics: Mapping[str, Failure] = {}) -> None:
         """Journals the outcome: groups that failed as a whole, and topics that failed."""
-        if self._recorder is None or self._begun is None:
-            return
         outcome: Batch[str, Outcome] = Batch()
-        for group_id, some in self._tps.items():
+        for group_id, some in self._gone.items():
             if group_id in failed:
                 outcome.failed[group_id] = failed[group_id]
                 continue
             lost = {tp: why for tp in some if (why := topics.get(tp.topic)) is not None}
             outcome.done[group_id] = Batch({tp: None for tp in some if tp not in lost}, lost)
-        await asyncio.to_thread(self._recorder.end, self._begun, *judged(outcome))
+        await end_part(self._recorder, self._begun, outcome)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,10 +10,8 @@ from groupkeeper.client.admin.resources.types import ProducerState, TransactionD
 from groupkeeper.client.admin.types import Batch, Failure, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.changes import ApplyResult, Lost
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.operations.plans.recorder import UNANSWERED, Recorder, known_cluster_id
-from groupkeeper.operations.problems import error_name
+from groupkeeper.operations.plans.recorder import Recorder, begin_part, end_part, known_cluster_id
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of, unreachable
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.rules.transactions import LONGEST_MS, Standing, standing_of_known, standing_of_unknown
@@ -293,11 +290,9 @@ async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abor
     NothingToAbort, MayStillEnd, the brokers' failures, and JournalUnwritable.
     """
     now = await planned.again(admin)
-    cluster_id = await known_cluster_id(admin)
-    plan = Plan(
-        cluster_id, (GroupPlan(now.name, dict.fromkeys(now.partitions, Change(None, None))),), Kind.ABORT_TRANSACTION
-    )
-    begun = None if recorder is None else await asyncio.to_thread(recorder.begin, plan, admin.principal)
+    changes = dict.fromkeys(now.partitions, Change(None, None))
+    plan = Plan(await known_cluster_id(admin), (GroupPlan(now.name, changes),), Kind.ABORT_TRANSACTION)
+    begun = await begin_part(admin, recorder, plan)
     try:
         if now.transactional_id is not None:
             (await admin.fence_producers([now.transactional_id])).result(now.transactional_id)
@@ -305,11 +300,7 @@ async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abor
             if now.transactional_id is None and state is not None:
                 await admin.abort_transaction(tp, state)
     except (ClientError, KafkaError) as failure:
-        if recorder is not None:
-            result = ApplyResult.PARTLY if isinstance(failure, UNANSWERED) else ApplyResult.REFUSED
-            lost = [Lost(now.name, None, None, error_name(failure), str(failure))]
-            await asyncio.to_thread(recorder.end, begun, result, lost)
+        await end_part(recorder, begun, Batch({}, {now.name: failure}))
         raise
-    if recorder is not None:
-        await asyncio.to_thread(recorder.end, begun, ApplyResult.APPLIED)
+    await end_part(recorder, begun, Batch({now.name: Batch()}))
     return now

@@ -123,6 +123,17 @@ class Recorder:
             self.failure = str(problem)
 
 
+async def begin_part(admin: Admin, recorder: Recorder | None, plan: Plan) -> BegunPart | None:
+    """As `Recorder.begin`, beside the loop; None also without a recorder."""
+    return None if recorder is None else await asyncio.to_thread(recorder.begin, plan, admin.principal)
+
+
+async def end_part(recorder: Recorder | None, begun: BegunPart | None, outcome: Batch[str, Outcome]) -> None:
+    """As `Recorder.end`, beside the loop."""
+    if recorder is not None and begun is not None:
+        await asyncio.to_thread(recorder.end, begun, *judged(outcome))
+
+
 @asynccontextmanager
 async def _claimed(recorder: Recorder | None, begun: BegunPart | None, plan: Plan) -> AsyncIterator[None]:
     """Keeps others from undoing the same change until the block ends."""
@@ -155,7 +166,7 @@ async def commit(
     so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
     changed. If cancelled, the journal has no outcome: brokers may still do the rest.
     """
-    begun = None if recorder is None else await asyncio.to_thread(recorder.begin, plan, admin.principal)
+    begun = await begin_part(admin, recorder, plan)
     answers = 0
 
     def count() -> None:
@@ -174,8 +185,7 @@ async def commit(
         }
         more = await _answered(deleted, lambda some: admin.delete_offsets_of_groups(some, tell=count))
         _merge(outcome, more)
-    if recorder is not None:
-        await asyncio.to_thread(recorder.end, begun, *judged(outcome))
+    await end_part(recorder, begun, outcome)
     return outcome
 
 
@@ -252,15 +262,20 @@ def _pairs(group: GroupPlan) -> dict[TopicPartition, Pair]:
     return {tp: (change.before, change.after) for tp, change in group.changes.items()}
 
 
-def deletions(
-    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]], cluster_id: str | None, kind: Kind
-) -> Plan:
-    """The plan that deletes offsets, as the journal stores it; partitions without a committed offset are left out."""
-    groups = (
+async def begin_deletion(
+    admin: Admin,
+    recorder: Recorder,
+    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]],
+    kind: Kind,
+) -> BegunPart | None:
+    """Journals a coming deletion of committed offsets. Nothing is written if there are none."""
+    groups = tuple(
         GroupPlan(group_id, {tp: Change(commit, None) for tp, commit in offsets.items() if commit is not None})
         for group_id, offsets in committed.items()
     )
-    return Plan(cluster_id, tuple(groups), kind)
+    if not any(group.changes for group in groups):
+        return None
+    return await begin_part(admin, recorder, Plan(await known_cluster_id(admin), groups, kind))
 
 
 async def committed_now(
