@@ -28,7 +28,7 @@ from groupkeeper.web.access.oidc import BEGUN_S, DONE, OidcFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.actions import ActionRefused, Actions, Snapshots, why_down
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
-from groupkeeper.web.change_routes import Answer, Changes, known, read_form
+from groupkeeper.web.change_routes import Answer, Changes, read_form
 from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import ChangeRecord
@@ -227,8 +227,7 @@ class Site:
         return answer
 
     async def metrics(self, request: Request) -> Response:
-        person = self._access.person(request)
-        if person is None or not person.rights.sees_all:
+        if not self._viewer(request).person.rights.sees_all:
             reason = "Metrics require the right to see all groups of all clusters.\n"
             return PlainTextResponse(reason, 403, HEADERS)
         form = wanted_format(request.headers.get("accept", ""))
@@ -241,8 +240,7 @@ class Site:
     async def readiness(self, request: Request) -> Response:
         found = self._snapshots()
         is_ready = all(snapshot.polls.done for snapshot in found)
-        person = self._access.person(request)
-        sees_all = person is not None and person.rights.sees_all
+        sees_all = self._viewer(request).person.rights.sees_all
         lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found) if sees_all else ""
         if lines and self._archive.problem is not None:
             lines += f"the history cannot be written: {self._archive.problem}\n"
@@ -264,7 +262,7 @@ class Site:
 
         def seen() -> list[str]:
             viewer = self._viewer(request)
-            clusters = [each.cluster for each in self._snapshots() if viewer.sees(each.cluster)]
+            clusters = [each.cluster for each in self._snapshots() if viewer.person.rights.sees(each.cluster)]
             return [each for each in clusters if only in (None, each)]
 
         if only is not None and not seen():
@@ -300,7 +298,7 @@ class Site:
 
     async def fleet(self, request: Request) -> Response:
         viewer = self._viewer(request)
-        seen = viewer.seen(self._snapshots())
+        seen = self._actions.clusters(viewer.person)
         note = self._notes_of_rules(viewer) + self._note() + self._changes.note_of_journal(viewer)
         judge = self._rows.rows_of
         ways = self._ways_for(viewer)
@@ -320,17 +318,17 @@ class Site:
         viewer = self._viewer(request)
         found = self._alerts().seen_by(viewer.person)
         judge = with_alerts(self._rows.rows_of, found.by_group())
-        seen = [each for each in viewer.seen(self._snapshots()) if found.firing]
+        seen = [each for each in self._actions.clusters(viewer.person) if found.firing]
         urgencies = {(one.cluster, row.group.group_id): row.urgency for one in seen for row in judge(one.known)}
         return html_answer(alerts_page(found, _now_ms(), viewer, self._notes_of_rules(viewer), urgencies))
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
         """Notes about the rules, for viewers who see everything: they have names of groups."""
-        return "".join(map(parts.note, self._notes())) if viewer.sees_all else ""
+        return "".join(map(parts.note, self._notes())) if viewer.person.rights.sees_all else ""
 
     def _ways_for(self, viewer: Viewer) -> Ways:
         """The ways to clusters, with brokers and a file: for viewers who see all, or where changes need them."""
-        return self._ways if viewer.changes or viewer.sees_all else NO_WAYS
+        return self._ways if viewer.changes or viewer.person.rights.sees_all else NO_WAYS
 
     def _note(self) -> str:
         """A note about the server itself, without the reason, which names a path."""
@@ -362,7 +360,7 @@ class Site:
 
     async def group(self, request: Request) -> Response:
         wish, viewer = request.query_params, self._viewer(request)
-        snapshot, group = self._actions.known_group(known(viewer), wish.get("cluster", ""), wish.get("group", ""))
+        snapshot, group = self._actions.known_group(viewer.person, wish.get("cluster", ""), wish.get("group", ""))
         now_ms, note = _now_ms(), self._note()
         try:
             which = (snapshot.cluster, group.group_id, now_ms - _HISTORY_MS, now_ms)
@@ -375,7 +373,7 @@ class Site:
                                       order=order_of(wish)))  # fmt: skip
 
     async def partitions(self, request: Request) -> Response:
-        wish, person = request.query_params, known(self._viewer(request))
+        wish, person = request.query_params, self._viewer(request).person
         snapshot, group = self._actions.group(person, wish.get("cluster", ""), wish.get("group", ""))
         return _csv("partitions.csv", partitions_csv(snapshot, group, order_of(wish)))
 
@@ -387,7 +385,7 @@ class Site:
     async def topic(self, request: Request) -> Response:
         viewer, wish = self._viewer(request), request.query_params
         name = wish.get("topic", "")
-        snapshot = self._actions.known_cluster(known(viewer), wish.get("cluster", ""))
+        snapshot = self._actions.known_cluster(viewer.person, wish.get("cluster", ""))
         found = [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
         if not found and snapshot.known.is_partial:
             raise ActionRefused(503, why_down(snapshot))
@@ -399,7 +397,7 @@ class Site:
         viewer, text = self._viewer(request), request.query_params.get("q", "").strip()[:LONGEST_TEXT]
         if not text:
             return RedirectResponse("/", 303, HEADERS)
-        seen = viewer.seen(self._snapshots())
+        seen = self._actions.clusters(viewer.person)
         key = self._key(request, seen)
         async with self._searching:  # one after the other, so that many leave the loop its turns
             page = self._fresh(key)
@@ -412,7 +410,7 @@ class Site:
         return self._changes.viewer(request)
 
     def _cluster(self, viewer: Viewer, request: Request) -> ClusterSnapshot:
-        return self._actions.cluster(known(viewer), request.query_params.get("cluster", ""))
+        return self._actions.cluster(viewer.person, request.query_params.get("cluster", ""))
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:

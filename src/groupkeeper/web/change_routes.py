@@ -13,7 +13,7 @@ from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import Ways, way_to
-from groupkeeper.web.access.people import Access, Person
+from groupkeeper.web.access.people import NOBODY, Access, Person
 from groupkeeper.web.actions import ActionRefused, Actions
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.change_request import BadForm, Form, first
@@ -84,8 +84,8 @@ class Changes:
 
     def viewer(self, request: Request) -> Viewer:
         """The viewer of a page, with the rights that the page depends on."""
-        person = self._access.person(request)
-        seal = "" if person is None or not person.is_known else self._access.seal(person)
+        person = self._access.person(request) or NOBODY
+        seal = self._access.seal(person) if person.is_known else ""
         return Viewer(
             person,
             seal,
@@ -97,7 +97,7 @@ class Changes:
     async def choose(self, request: Request) -> Response:
         wanted, actions = request.query_params, self._actions
         viewer = self.viewer(request)
-        person = known(viewer)
+        person = viewer.person
         snapshot, group = actions.group(person, wanted.get("cluster", ""), wanted.get("group", ""))
         clusters = [each.cluster for each in actions.clusters(person)]
         why_not = actions.why_not(person, snapshot.cluster, group.group_id)
@@ -107,18 +107,17 @@ class Changes:
 
     async def choose_sweep(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        snapshot = self._actions.cluster(known(viewer), request.query_params.get("cluster", ""))
-        return html_answer(sweep_page(snapshot.cluster, viewer, self._actions.why_nothing(known(viewer))))
+        snapshot = self._actions.cluster(viewer.person, request.query_params.get("cluster", ""))
+        return html_answer(sweep_page(snapshot.cluster, viewer, self._actions.why_nothing(viewer.person)))
 
     async def show(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        person = known(viewer)
-        entry = self._actions.entry(person, request.query_params.get("id", ""))
-        may = self._actions.may(person, entry.cluster, entry.group_ids)
+        entry = self._actions.entry(viewer.person, request.query_params.get("id", ""))
+        may = self._actions.may(viewer.person, entry.cluster, entry.group_ids)
         return html_answer(plan_page(entry, viewer, may_change=may))
 
     async def file(self, request: Request) -> Response:
-        entry = self._actions.entry(known(self.viewer(request)), request.query_params.get("id", ""))
+        entry = self._actions.entry(self.viewer(request).person, request.query_params.get("id", ""))
         if entry.is_deletion_of_group or entry.is_of_share_groups:
             raise ActionRefused(404, "A plan of this kind has no file.")
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="plan.json"'}
@@ -135,17 +134,17 @@ class Changes:
 
     async def plans(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        return html_answer(plans_page(self._actions.entries(known(viewer)), viewer))
+        return html_answer(plans_page(self._actions.entries(viewer.person), viewer))
 
     async def journal(self, request: Request) -> Response:
         viewer, record = self.viewer(request), self._actions.journal()
-        changes = await record.changes(known(viewer))
+        changes = await record.changes(viewer.person)
         return html_answer(journal_page(record, changes, request.query_params, viewer))
 
     async def change_made(self, request: Request) -> Response:
         viewer, actions = self.viewer(request), self._actions
-        recorded = await actions.change(known(viewer), request.query_params.get("id", ""))
-        may = actions.where_to_undo(known(viewer), recorded) is not None
+        recorded = await actions.change(viewer.person, request.query_params.get("id", ""))
+        may = actions.where_to_undo(viewer.person, recorded) is not None
         unseen = actions.unseen(tuple(recorded.groups)) if may else ""
         record, command = actions.journal(), tuple[str, ...]()
         cluster = record.cluster(recorded.head)
@@ -156,19 +155,18 @@ class Changes:
     def note_of_journal(self, viewer: Viewer) -> str:
         """A note that the last reading of the journal failed, for the first page; "": it did not."""
         record = self._actions.record
-        if record is None or not record.is_failing or viewer.person is None:
+        if record is None or not record.is_failing:
             return ""
-        told = record.said_to(viewer.person)
-        return parts.note(f"{capitalized(told)}. Changes since then are not shown.")
+        return parts.note(f"{capitalized(record.said_to(viewer.person))}. Changes since then are not shown.")
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
         """The journal's changes of a group, for its page, with a note if some may be missing; "": neither."""
         if self._actions.record is None:
             return ""
         record = self._actions.journal()
-        made = await record.changes(known(viewer), group_id)
+        made = await record.changes(viewer.person, group_id)
         changes = [each for each in made if record.cluster(each.head) == cluster]
-        told = record.said_to(known(viewer))
+        told = record.said_to(viewer.person)
         problem = parts.note(told) if told else ""
         if not changes:
             return problem
@@ -181,19 +179,12 @@ class Changes:
         if self._actions.desk is None:
             raise ActionRefused(403, "This server is read-only: it was started without --allow-changes.")
         form = await read_form(request)
-        person = self._access.person(request)
-        if person is None or not person.is_known:
+        person = self._access.person(request) or NOBODY
+        if not person.is_known:
             raise ActionRefused(403, "Nothing was changed: log in first.")
         if not self._access.is_sealed(person, first(form, "seal")):
             raise ActionRefused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
         return person, form
-
-
-def known(viewer: Viewer) -> Person:
-    """The person behind the viewer. Raises ActionRefused if there is none."""
-    if viewer.person is None:
-        raise ActionRefused(401, "Log in first.")
-    return viewer.person
 
 
 async def read_form(request: Request) -> Form:

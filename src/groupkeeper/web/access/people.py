@@ -47,6 +47,9 @@ class TokenOwner(NamedTuple):
 ANYBODY = Person("", Rights(None), is_known=False)
 """The user of a request where no login is configured: may see everything and change nothing."""
 
+NOBODY = Person("", Rights(()), is_known=False)
+"""The sender of a request that may not see anything."""
+
 
 class PageTokens:
     """The hashes of tokens, with the names of their owners."""

@@ -35,10 +35,8 @@ class AlertsNow(NamedTuple):
             found.setdefault(alert.key[1:], []).append(alert.key.rule)
         return found
 
-    def seen_by(self, person: Person | None) -> AlertsNow:
-        """The alerts that a user may see; `person` None: none. Only users who see all may see silences."""
-        if person is None:
-            return AlertsNow()
+    def seen_by(self, person: Person) -> AlertsNow:
+        """The alerts that a user may see. Only users who see all may see silences."""
         if person.rights.sees_all:
             return self
         rights = person.rights

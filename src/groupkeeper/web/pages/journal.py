@@ -42,7 +42,7 @@ def journal_page(
         f'<form method="get" action="/journal"><label>group<input type="search" name="group" value="{escape(group)}"/>'
         '</label><button type="submit">Show</button></form>'
     )
-    told = "" if viewer.person is None else record.said_to(viewer.person)
+    told = record.said_to(viewer.person)
     problem = f'<p class="banner bad">{markup.sentence(told)}</p>' if told else ""
     broken = f" {words.counted(record.broken, 'line')} of it cannot be read." if record.broken else ""
     older = ""

@@ -14,7 +14,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView, WaitSum
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.problems import Problem
 from groupkeeper.rules import words
-from groupkeeper.web.access.people import Person
+from groupkeeper.web.access.people import NOBODY, Person
 
 STYLE = (
     REPORT_STYLE
@@ -119,41 +119,20 @@ def url(path: str, **parameters: str | int | None) -> str:
 
 
 class Viewer(NamedTuple):
-    """The reader of a page. `person` None: unknown, sees no cluster. `seal`: the one in their forms. `has_login`:
-    whether one can log in here. `changes`: whether anything can be changed here. `has_journal`: whether there is a
-    journal to read.
+    """The reader of a page. `seal`: the one in their forms. `has_login`: whether one can log in here. `changes`:
+    whether anything can be changed here. `has_journal`: whether there is a journal to read.
     """
 
-    person: Person | None = None
+    person: Person = NOBODY
     seal: str = ""
     has_login: bool = False
     changes: bool = False
     has_journal: bool = False
 
     @property
-    def name(self) -> str:
-        """The reader's name; "": unknown."""
-        return "" if self.person is None else self.person.name
-
-    @property
     def can_log_in(self) -> bool:
         """Whether there is a login, and the reader is not logged in."""
-        return self.has_login and not self.name
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether the reader may see all groups of all clusters."""
-        return self.person is not None and self.person.rights.sees_all
-
-    def sees(self, cluster: str) -> bool:
-        """Whether the reader may see groups of a cluster."""
-        return self.person is not None and self.person.rights.sees(cluster)
-
-    def seen(self, snapshots: Sequence[ClusterSnapshot]) -> list[ClusterSnapshot]:
-        """The parts of the clusters that the reader may see."""
-        if self.person is None:
-            return []
-        return [seen for each in snapshots if (seen := self.person.rights.seen(each)) is not None]
+        return self.has_login and not self.person.name
 
     def sealed(self, fields: Mapping[str, str]) -> str:
         """Hidden fields of a form, with the seal."""
@@ -164,15 +143,15 @@ class Viewer(NamedTuple):
 
     def line(self) -> str:
         """Links to other pages, and the user's name: at the top of a page."""
-        links = "" if self.person is None else f'{_SEARCH}<a href="/alerts">alerts</a> '
+        links = "" if self.person is NOBODY else f'{_SEARCH}<a href="/alerts">alerts</a> '
         links += '<a href="/journal">journal</a>' if self.has_journal else ""
-        links += ' <a href="/plans">plans</a>' if self.changes and self.name else ""
+        links += ' <a href="/plans">plans</a>' if self.changes and self.person.name else ""
         links += ' <a href="/login">log in</a>' if self.can_log_in else ""
         out = ""
-        if self.person is not None and self.person.session:
+        if self.person.session:
             fields = self.sealed({})
             out = f'<form method="post" action="/logout">{fields}<button type="submit">log out</button></form>'
-        who = f"<span>{text(self.name)} {out}</span>" if self.name else ""
+        who = f"<span>{text(self.person.name)} {out}</span>" if self.person.name else ""
         return f'<nav class="who" aria-label="elsewhere">{links}{who}</nav>'
 
 

@@ -164,7 +164,7 @@ def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
     if not entry.is_deletion_of_group and not entry.is_of_share_groups and entry.plan.groups:
         file = f'<a href="{parts.url("/plan.json", id=entry.id)}">the plan as a file</a>'
     if not may_change:
-        who = viewer.name or "You"
+        who = viewer.person.name or "You"
         return f'<p class="soft">{markup.text(who)} may not apply the plan. {file}</p>'
     hidden = {"id": entry.id}
     if entry.stage is not DeskStage.PLANNED:
