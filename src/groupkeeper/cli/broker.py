@@ -81,26 +81,22 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--property",
         action="append",
-        default=[],
         metavar="NAME=VALUE",
-        help="a setting, which overrides the file's; of one of several nodes with its id: 2:log.retention.ms=60000; "
-        "repeat for several",
+        help="a setting, which overrides the file's; of one of several nodes with its id: 2:log.retention.ms=60000",
     )
     parser.add_argument(
         "--add-user",
         action="append",
-        default=[],
         metavar="NAME=PASSWORD",
         help=f"a user that authenticates by SASL ({users}); if the file has no listeners, all clients must "
-        "authenticate; repeat for several",
+        "authenticate",
     )
     parser.add_argument(
         "--add-acl",
         action="append",
-        default=[],
         metavar="ACL",
         help="what clients may do (an ACL): 'alice READ,DESCRIBE GROUP billing-*' or 'DENY bob ALL TOPIC *'; "
-        "once an ACL is given, all that no ACL allows is refused; repeat for several",
+        "once an ACL is given, all that no ACL allows is refused",
     )
     parser.add_argument(
         "--tls",

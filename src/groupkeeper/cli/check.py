@@ -25,7 +25,7 @@ from groupkeeper.rules.words import duration
 BROKEN = 3
 """The exit status when a limit is broken."""
 
-_TOLD_STATUSES = values.ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "lagging,losing")
+_TOLD_STATUSES = values.ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "STATUS", "lagging,losing")
 """Statuses that one poll shows."""
 
 CHECKS = Schema(
@@ -59,44 +59,32 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command, is_required=False)
     add_topics(command)
     limits = command.add_argument_group("limits, at least one")
-    limits.add_argument("--max-lag", type=values.number, metavar="N", help="offsets, summed over all partitions")
+    limits.add_argument("--max-lag", type=values.number, help="offsets, summed over all partitions")
     limits.add_argument(
-        "--max-time-lag",
-        type=values.span_ms,
-        metavar="DURATION",
-        help="age of the oldest record still to be read: 10m, 2h",
+        "--max-time-lag", type=values.span_ms, help="age of the oldest record still to be read: 10m, 2h"
     )
     limits.add_argument(
         "--max-uncommitted",
         type=values.number,
-        metavar="N",
         help="offsets in partitions without a committed offset, which the lag leaves out",
     )
+    limits.add_argument("--max-lost", type=values.number, help="offsets that were removed before they were read")
     limits.add_argument(
-        "--max-lost", type=values.number, metavar="N", help="offsets that were removed before they were read"
-    )
-    limits.add_argument(
-        "--max-dead-letters", type=values.number, metavar="N", help="records in the dead-letter queue of a share group"
+        "--max-dead-letters", type=values.number, help="records in the dead-letter queue of a share group"
     )
     limits.add_argument(
         "--min-retention-margin",
         type=values.span_ms,
-        metavar="DURATION",
         help="time until retention.ms allows an unread record to be removed",
     )
-    limits.add_argument("--max-rebalances", type=values.number, metavar="N", help="seen within --within")
-    limits.add_argument(
-        "--within", type=values.span_ms, default=60_000, metavar="DURATION", help="for --max-rebalances; default: 1m"
-    )
-    limits.add_argument("--min-members", type=values.number, metavar="N", help="members of the group")
-    limits.add_argument(
-        "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are allowed"
-    )
+    limits.add_argument("--max-rebalances", type=values.number, help="seen within --within")
+    limits.add_argument("--within", type=values.span_ms, default=60_000, help="for --max-rebalances; default: 1m")
+    limits.add_argument("--min-members", type=values.number, help="members of the group")
+    limits.add_argument("--state", type=values.listed_states, default=[], help="the states that are allowed")
     limits.add_argument(
         "--bad-status",
         type=_TOLD_STATUSES,
         default=[],
-        metavar="STATUS[,STATUS]",
         help=f"the statuses that break the limit: {_TOLD_STATUSES}; one poll does not tell whether a group has stopped",
     )
     command.add_argument("--quiet", action="store_true", help="say nothing while all groups are within their limits")

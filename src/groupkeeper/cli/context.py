@@ -58,14 +58,8 @@ def _name(text: str) -> str:
 
 
 def _add_add(command: ArgumentParser) -> None:
-    command.add_argument("name", type=_name, metavar="NAME", help="the name of the context")
-    command.add_argument(
-        "--bootstrap-server",
-        required=True,
-        type=values.servers,
-        metavar="HOST:PORT[,...]",
-        help="brokers to connect to first",
-    )
+    command.add_argument("name", type=_name, help="the name of the context")
+    command.add_argument("--bootstrap-server", required=True, type=values.servers, help="brokers to connect to first")
     command.add_argument(
         "--command-config",
         metavar="FILE",
@@ -74,17 +68,13 @@ def _add_add(command: ArgumentParser) -> None:
     command.add_argument(
         "--property",
         action="append",
-        default=[],
         type=values.client_property,
-        metavar="NAME=VALUE",
-        help="a property for the client, saved in the context; repeat for several",
+        help="a property for the client, saved in the context",
     )
     command.add_argument(
         "--secret",
         action="append",
-        default=[],
         type=values.secret_name,
-        metavar="NAME",
         help="a property whose value is entered at a hidden prompt, or read from a line of standard input, such as "
         'sasl.jaas.config: \'org.apache.kafka.common.security.plain.PlainLoginModule required username="…" '
         'password="…";\'',
@@ -154,7 +144,7 @@ def _list(options: Namespace) -> None:
 
 
 def _add_show(command: ArgumentParser) -> None:
-    command.add_argument("name", nargs="?", metavar="NAME", help="default: the one in use")
+    command.add_argument("name", nargs="?", help="default: the one in use")
     add_output(command)
 
 
@@ -176,7 +166,7 @@ def _show(options: Namespace) -> None:
 
 
 def _add_use(command: ArgumentParser) -> None:
-    command.add_argument("name", metavar="NAME", help="the context that commands use from now on")
+    command.add_argument("name", help="the context that commands use from now on")
 
 
 def _use(options: Namespace) -> None:
@@ -185,7 +175,7 @@ def _use(options: Namespace) -> None:
 
 
 def _add_protect(command: ArgumentParser) -> None:
-    command.add_argument("name", metavar="NAME", help="the context to protect")
+    command.add_argument("name", help="the context to protect")
     command.add_argument("--off", action="store_true", help="remove the protection")
 
 
@@ -195,7 +185,7 @@ def _protect(options: Namespace) -> None:
 
 
 def _add_remove(command: ArgumentParser) -> None:
-    command.add_argument("name", metavar="NAME", help="the context to delete")
+    command.add_argument("name", help="the context to delete")
 
 
 def _remove(options: Namespace) -> None:

@@ -45,7 +45,6 @@ def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "--http-port",
         type=values.port,
-        metavar="N",
         help="serve streamable HTTP at http://127.0.0.1:N/mcp, for clients with a token; 0: any free port; default: "
         "standard input and output",
     )

@@ -55,7 +55,6 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--interval",
         type=values.span_ms,
         default=15_000,
-        metavar="DURATION",
         help="from the start of one poll of a cluster to the start of the next; default: 15s",
     )
     how.add_argument(
@@ -78,14 +77,13 @@ def _add_served(command: ArgumentParser) -> None:
     served = command.add_argument_group("server")
     served.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
     served.add_argument(
-        "--port", type=values.port, default=8080, metavar="N", help="port to listen on; 0: any free port; default: 8080"
+        "--port", type=values.port, default=8080, help="port to listen on; 0: any free port; default: 8080"
     )
     served.add_argument(
         "--allowed-host",
         action="append",
-        default=[],
         metavar="NAME",
-        help="answer requests for this host name, for example behind a proxy; repeat for several; default: any host "
+        help="answer requests for this host name, for example behind a proxy; default: any host "
         "name; when listening on a loopback address, only names of this machine",
     )
     served.add_argument(
@@ -106,7 +104,6 @@ def _add_served(command: ArgumentParser) -> None:
         "--max-series",
         type=values.count,
         default=Choices().most,
-        metavar="N",
         help=f"most series of each cluster; default: {Choices().most}",
     )
     served.add_argument(
@@ -128,14 +125,12 @@ def _add_history(command: ArgumentParser) -> None:
         "--history-age",
         type=values.age_ms,
         default=BOUNDS.age_ms,
-        metavar="DURATION",
         help=f"remove entries older than this; default: {BOUNDS.age_ms // _DAY_MS}d",
     )
     kept.add_argument(
         "--history-rows",
         type=values.count,
         default=BOUNDS.rows,
-        metavar="N",
         help=f"keep at most N entries of each kind; default: {BOUNDS.rows}",
     )
 

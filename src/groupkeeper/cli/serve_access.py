@@ -70,9 +70,8 @@ def add_access(command: ArgumentParser) -> None:
     who.add_argument(
         "--trusted-proxy",
         action="append",
-        default=[],
         metavar="ADDRESS",
-        help="the address or network of a proxy whose --user-header is trusted; repeat for several",
+        help="the address or network of a proxy whose --user-header is trusted",
     )
     add_roles(who)
 

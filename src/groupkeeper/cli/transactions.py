@@ -105,7 +105,7 @@ STANDINGS = {
 }
 
 
-_IN_TOPIC = "transactions that have written to this topic; repeat for several"
+_IN_TOPIC = "only transactions that have written to this topic"
 
 
 class _Found(NamedTuple):
@@ -124,9 +124,9 @@ class _Found(NamedTuple):
 
 def _add_list(command: ArgumentParser) -> None:
     add = command.add_argument
-    add("--topic", action="append", default=[], metavar="TOPIC", help=f"only {_IN_TOPIC}")
+    add("--topic", action="append", help=_IN_TOPIC)
     add("--hanging", action="store_true", help="only hanging ones, which nothing will end")
-    add("--older-than", type=values.span_ms, metavar="DURATION", help="only transactions open for longer")
+    add("--older-than", type=values.span_ms, help="only transactions open for longer")
     add("--all", action="store_true", help="also transactional ids without an open transaction")
     add_cluster(command, may_be_several=True)
     command.checks.append(_mistake_in_list)
@@ -240,7 +240,7 @@ def _how(each: OpenTransaction, now_ms: int) -> Row:
 def _add_describe(command: ArgumentParser) -> None:
     add = command.add_argument
     add("transactions", nargs="*", metavar="TRANSACTION", help="transactional ids; default: all open transactions")
-    add("--topic", action="append", default=[], metavar="TOPIC", help=f"only {_IN_TOPIC}")
+    add("--topic", action="append", help=_IN_TOPIC)
     add_cluster(command, may_be_several=True)
 
 
@@ -297,8 +297,8 @@ def _add_abort(command: ArgumentParser) -> None:
     add = command.add_argument
     coordinated = "the transactional id, of a transaction that its coordinator has: its producer is fenced"
     where = "where a transaction is open that no coordinator has"
-    add("transaction", nargs="?", metavar="TRANSACTION", help=coordinated)
-    add("--partition", type=values.partition, metavar="TOPIC:PARTITION", help=where)
+    add("transaction", nargs="?", help=coordinated)
+    add("--partition", type=values.partition, help=where)
     which = "with --partition: which one, if several are open there"
     add("--producer-id", type=values.number, metavar="NUMBER", help=which)
     forced = "with --partition: needed, as you may lack DESCRIBE on its transactional id; be sure it hangs"

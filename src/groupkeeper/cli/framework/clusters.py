@@ -97,16 +97,12 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
     """Adds the options that select the cluster, or several, and the format of the report."""
     where = command.add_argument_group("cluster")
     where.add_argument(
-        "--bootstrap-server",
-        type=values.servers,
-        metavar="HOST:PORT[,...]",
-        help="brokers to connect to first; default: those of the context",
+        "--bootstrap-server", type=values.servers, help="brokers to connect to first; default: those of the context"
     )
     add_context(where, may_be_several=may_be_several)
     where.add_argument(
         "--command-config",
         type=values.properties,
-        metavar="FILE",
         help="properties for the client, by their Kafka names; they override the context's",
     )
     add_property(where)
@@ -118,8 +114,8 @@ def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool, otherwi
     """Adds `--context`: one, or a list. `otherwise`: the default, for the help."""
     default = f"default: {otherwise}"
     if may_be_several:
-        meaning = "a cluster saved under this name, or a glob such as '*' for all that match; repeat for several"
-        where.add_argument("--context", action="append", default=[], metavar="NAME", help=f"{meaning}; {default}")
+        meaning = "a cluster saved under this name, or a glob such as '*' for all that match"
+        where.add_argument("--context", action="append", metavar="NAME", help=f"{meaning}; {default}")
     else:
         where.add_argument("--context", metavar="NAME", help=f"the cluster saved under this name; {default}")
 
@@ -129,7 +125,6 @@ def add_timeout(where: argparse._ArgumentGroup, otherwise_ms: int = TIMEOUT_MS) 
     where.add_argument(
         "--timeout",
         type=values.span_ms,
-        metavar="DURATION",
         help="the limit of each call to a cluster, with all its retries; default: default.api.timeout.ms of the "
         f"properties, else {otherwise_ms // 1000}s",
     )
@@ -154,10 +149,8 @@ def add_property(where: argparse._ArgumentGroup) -> None:
     where.add_argument(
         "--property",
         action="append",
-        default=[],
         type=values.client_property,
-        metavar="NAME=VALUE",
-        help="a property for the client, which overrides those of files; repeat for several; other users can see it "
+        help="a property for the client, which overrides those of files; other users can see it "
         "in the process list: put secrets into a file or a context",
     )
 

@@ -80,8 +80,25 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return argparse.HelpFormatter._fill_text(self, text, width, indent)
 
 
+def _with_metavar(given: dict[str, Any]) -> dict[str, Any]:
+    """What an action is made with, and the name of its value: without choices that of its type, else its own."""
+    if given.get("metavar") is None and not given.get("choices"):
+        given["metavar"] = getattr(given.get("type"), "metavar", given["dest"].upper())
+    return given
+
+
+class _Repeated(argparse._AppendAction):
+    """An option that may be given several times; its values are a list, empty without it."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**_with_metavar({**given, "default": [], "help": f"{given['help']}; repeat for several"}))
+
+
 class _StoreOnce(argparse._StoreAction):
     """An option with one value: another value for it is an error, and does not win silently."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**_with_metavar(given))
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
@@ -104,6 +121,7 @@ class ArgumentParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
+        self.register("action", "append", _Repeated)
         self.checks: list[Callable[[Namespace], str | None]] = []
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]

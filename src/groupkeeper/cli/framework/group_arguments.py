@@ -51,19 +51,13 @@ def _check_groups(options: Namespace) -> str | None:
 def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
     """Adds filters of these groups. `of_all_types`: share and streams groups, too, which are only shown."""
     states, types = (values.listed_states, values.listed_types) if of_all_types else (values.states, values.types)
-    command.add_argument(
-        "--state", type=states, default=[], metavar="STATE[,STATE]", help=f"only groups in these states: {states}"
-    )
-    command.add_argument(
-        "--type", type=types, default=[], metavar="TYPE[,TYPE]", help=f"only groups of these types: {types}"
-    )
+    command.add_argument("--state", type=states, default=[], help=f"only groups in these states: {states}")
+    command.add_argument("--type", type=types, default=[], help=f"only groups of these types: {types}")
 
 
 def add_topics(command: ArgumentParser) -> None:
     """Adds the option for topics."""
-    command.add_argument(
-        "--topic", action="append", default=[], metavar="TOPIC", help="only these; a name or a glob; repeat for several"
-    )
+    command.add_argument("--topic", action="append", help="only these; a name or a glob")
 
 
 def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
@@ -71,7 +65,7 @@ def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
     by = ", ".join(f"{name} (the lag, or the whole log where nothing is committed)" if name == "readable" else name
                    for name in columns)  # fmt: skip
     command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"by {by}; numbers in descending order")
-    command.add_argument("--top", type=values.count, metavar="N", help="only the first N rows")
+    command.add_argument("--top", type=values.count, help="only the first N rows")
 
 
 def named(texts: Iterable[str], *, regex: bool, argument: str) -> Names:

@@ -64,14 +64,12 @@ def add_clusters(
         "--bootstrap-server",
         action="append",
         type=named_servers,
-        default=[],
         metavar="[NAME=]HOST:PORT[,...]",
-        help=f"a cluster's brokers, and a name for it; repeat for several; default of NAME: {unnamed}",
+        help=f"a cluster's brokers, and a name for it; default of NAME: {unnamed}",
     )
     where.add_argument(
         "--command-config",
         type=values.properties,
-        metavar="FILE",
         help="properties for the clients of all these clusters, by their Kafka names; they override the contexts'",
     )
     add_property(where)
@@ -369,7 +367,7 @@ def add_choices(command: ArgumentParser) -> None:
             action="append",
             default=[],
             metavar=option.rpartition("-")[2].upper(),
-            help=f"{meaning}; a name or a glob; repeat for several",
+            help=f"{meaning}; a name or a glob",
         )
     what.add_argument("--regex", action="store_true", help="names are regular expressions that match the whole name")
 

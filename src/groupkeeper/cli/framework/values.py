@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -19,9 +19,20 @@ from groupkeeper.java_properties import BadEscape, name_in, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, NoUnit, parse_iso_datetime, parse_length
 
 T = TypeVar("T", bound=str)
+Parse = TypeVar("Parse", bound=Callable[[str], object])
 
 _TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
 _CHECKPOINT = re.compile(r"(?:([^:=/]+):)?([^:=/]*)=(.+)", re.DOTALL)
+
+
+def called(name: str) -> Callable[[Parse], Parse]:
+    """What the help calls the values that a function parses."""
+
+    def with_name(parse: Parse) -> Parse:
+        parse.metavar = name  # type: ignore[attr-defined]
+        return parse
+
+    return with_name
 
 
 class PlanFile(NamedTuple):
@@ -39,6 +50,7 @@ class NamedCheckpoint(NamedTuple):
     path: str
 
 
+@called("HOST:PORT[,...]")
 def servers(text: str) -> str:
     """host:port,…"""
     try:
@@ -48,6 +60,7 @@ def servers(text: str) -> str:
     return text
 
 
+@called("FILE")
 def properties(path: str) -> dict[str, str]:
     """The properties in a file, with the values that they refer to."""
     try:
@@ -60,6 +73,7 @@ def properties(path: str) -> dict[str, str]:
         raise ArgumentTypeError(str(problem)) from None
 
 
+@called("NAME=VALUE")
 def client_property(text: str) -> tuple[str, str]:
     """`NAME=VALUE`"""
     name, separator, value = text.partition("=")
@@ -69,6 +83,7 @@ def client_property(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+@called("NAME")
 def secret_name(text: str) -> str:
     """The name of a property whose value the command asks for."""
     if name_in(text) != text:
@@ -81,6 +96,7 @@ def secret_name(text: str) -> str:
 _MOST_MS = 100 * 365 * 24 * 3600 * 1000
 
 
+@called("DURATION")
 def span_ms(text: str) -> int:
     """A duration of at least 1 ms, in milliseconds."""
     length_ms = _length_ms(text)
@@ -89,16 +105,19 @@ def span_ms(text: str) -> int:
     return int(length_ms)
 
 
+@called("DURATION")
 def span_s(text: str) -> float:
     """A duration of at least 1 ms, in seconds."""
     return span_ms(text) / 1000
 
 
+@called("DURATION")
 def wait_s(text: str) -> float:
     """A duration in seconds; 0: don't wait."""
     return 0.0 if text == "0" else span_s(text)
 
 
+@called("DURATION")
 def hours(text: str) -> float:
     """A duration in hours; 0: none."""
     return 0.0 if text == "0" else span_ms(text) / 3_600_000
@@ -127,9 +146,10 @@ def _why_not(length_ms: float | None) -> str:
 class ListOf(Generic[T]):
     """Names separated by commas, each in any case."""
 
-    def __init__(self, names: Iterable[T], example: str, hints: Mapping[str, str] = {}) -> None:
-        """`hints`: texts about names that are not among `names`."""
+    def __init__(self, names: Iterable[T], kind: str, example: str, hints: Mapping[str, str] = {}) -> None:
+        """`kind`: what the help calls one of them. `hints`: texts about names that are not among `names`."""
         self.names = tuple(names)
+        self.metavar = f"{kind}[,{kind}]"
         self._by_text = {name.lower(): name for name in self.names}
         self._example = example
         self._hints = hints
@@ -149,13 +169,14 @@ _OF_SHARE_GROUPS = {GroupType.SHARE.lower(): "; 'kafka-share-groups' changes sha
 _LISTED_STATES = [state for state in GroupState if state is not GroupState.UNKNOWN]
 _TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 
-states = ListOf([state for state in _LISTED_STATES if state is not GroupState.NOT_READY], "Stable,Empty")
-types = ListOf(_TYPES, "Consumer", _OF_SHARE_GROUPS)
+states = ListOf([state for state in _LISTED_STATES if state is not GroupState.NOT_READY], "STATE", "Stable,Empty")
+types = ListOf(_TYPES, "TYPE", "Consumer", _OF_SHARE_GROUPS)
 # Share and streams groups are listed and described; filters of groups to change do not select them.
-listed_states = ListOf(_LISTED_STATES, "Stable,Empty")
-listed_types = ListOf((*_TYPES, GroupType.SHARE, GroupType.STREAMS), "Consumer", _OF_SHARE_GROUPS)
+listed_states = ListOf(_LISTED_STATES, "STATE", "Stable,Empty")
+listed_types = ListOf((*_TYPES, GroupType.SHARE, GroupType.STREAMS), "TYPE", "Consumer", _OF_SHARE_GROUPS)
 
 
+@called("TOPIC[:PARTITION,...]")
 def topic(text: str) -> str:
     """`orders` or `orders:0,1`."""
     example = "expected a topic or TOPIC:PARTITION[,PARTITION...], for example orders or orders:0,1"
@@ -167,6 +188,7 @@ def topic(text: str) -> str:
     return text
 
 
+@called("TOPIC:PARTITION")
 def partition(text: str) -> TopicPartition:
     """`orders:0`"""
     name, _, number = topic(text).partition(":")
@@ -175,6 +197,7 @@ def partition(text: str) -> TopicPartition:
     return TopicPartition(name, int(number))
 
 
+@called("DATETIME")
 def datetime_ms(text: str) -> int:
     """A point in time, in milliseconds since 1970."""
     try:
@@ -189,6 +212,7 @@ def datetime_ms(text: str) -> int:
     return then_ms
 
 
+@called("DURATION")
 def duration(text: str) -> Duration:
     """A duration back from now."""
     if (_length_ms(text) or 0) < 0:
@@ -204,6 +228,7 @@ def duration(text: str) -> Duration:
     return parsed
 
 
+@called("DURATION")
 def age_ms(text: str) -> int:
     """A duration back from now, in milliseconds."""
     return duration(text).whole_ms
@@ -220,6 +245,7 @@ def text_of(path: str, *, is_standard_input: bool = False) -> str:
         raise ArgumentTypeError(f"{path!r} is not UTF-8 text: byte {problem.start + 1}") from None
 
 
+@called("FILE")
 def plan_file(path: str) -> PlanFile:
     """The text of a reset plan. Whose lines they are depends on the requested groups: it isn't read further here."""
     text = text_of(path)
@@ -230,6 +256,7 @@ def plan_file(path: str) -> PlanFile:
     return PlanFile(path, text)
 
 
+@called("[[CLUSTER:][NAME]=]PATH")
 def checkpoint(text: str) -> NamedCheckpoint:
     """`[[CLUSTER:][NAME]=]PATH`; what has a `/` before its `=` is a path."""
     found = _CHECKPOINT.fullmatch(text)
@@ -239,6 +266,7 @@ def checkpoint(text: str) -> NamedCheckpoint:
     return NamedCheckpoint(cluster, name or None, path)
 
 
+@called("N")
 def number(text: str) -> int:
     """A number of at least 0."""
     if not (text.isascii() and text.isdecimal()):
@@ -246,6 +274,7 @@ def number(text: str) -> int:
     return int(text)
 
 
+@called("N")
 def count(text: str) -> int:
     """A number of at least 1."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
@@ -253,6 +282,7 @@ def count(text: str) -> int:
     return int(text)
 
 
+@called("N")
 def port(text: str) -> int:
     """A port to listen on; 0: any free port."""
     if not (text.isascii() and text.isdecimal() and int(text) < 65536):

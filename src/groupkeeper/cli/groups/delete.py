@@ -28,10 +28,8 @@ _WOULD_BE = "would be deleted"
 
 
 def _add_delete_offsets(command: ArgumentParser) -> None:
-    command.add_argument("group", metavar="GROUP", help="the group")
-    command.add_argument(
-        "--topic", action="append", required=True, type=values.topic, metavar="TOPIC[:PARTITION,...]", help=TOPIC_HELP
-    )
+    command.add_argument("group", help="the group")
+    command.add_argument("--topic", action="append", required=True, type=values.topic, help=TOPIC_HELP)
     add_executing(command, "delete the offsets", is_for_one=True)
     add_cluster(command)
 

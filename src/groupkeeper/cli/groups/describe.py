@@ -45,7 +45,7 @@ from groupkeeper.rules.words import counted
 _FEW = 3
 """More groups of a kind than this are counted, not named one by one."""
 
-_STATUSES = values.ListOf(LagStatus, "uncommitted,below_log_start")
+_STATUSES = values.ListOf(LagStatus, "STATUS", "uncommitted,below_log_start")
 
 _OF_LAG: Mapping[str, Mapping[str, Any]] = {
     "--sum": {"choices": ["group", "topic"], "help": "a row for each group, or each topic of a group"},
@@ -57,21 +57,14 @@ _OF_LAG: Mapping[str, Mapping[str, Any]] = {
     },
     "--min-lag": {
         "type": values.count,
-        "metavar": "N",
         "help": "only rows with at least N records left to read: the lag, or the whole log where nothing is committed",
     },
     "--trend": {
         "type": values.span_ms,
-        "metavar": "DURATION",
         "help": "measure twice, this long apart, and show the rates at which records are produced and consumed, and "
         "the time until the lag is 0 at these rates: 10s",
     },
-    "--status": {
-        "type": _STATUSES,
-        "default": [],
-        "metavar": "STATUS[,STATUS]",
-        "help": f"only partitions with these: {_STATUSES}",
-    },
+    "--status": {"type": _STATUSES, "default": [], "help": f"only partitions with these: {_STATUSES}"},
 }
 """Options of the views that have a lag, by their names. Other views refuse them."""
 

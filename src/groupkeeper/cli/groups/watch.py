@@ -41,9 +41,7 @@ CHANGES = Schema(
 
 def _add_watch(command: ArgumentParser) -> None:
     add_groups(command)
-    command.add_argument(
-        "--interval", type=values.span_ms, default=1000, metavar="DURATION", help="between two polls; default: 1s"
-    )
+    command.add_argument("--interval", type=values.span_ms, default=1000, help="between two polls; default: 1s")
     add_cluster(command, may_be_several=True)
 
 

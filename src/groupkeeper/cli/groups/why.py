@@ -59,12 +59,11 @@ MEANINGS = {
 
 
 def _add_why(command: ArgumentParser) -> None:
-    command.add_argument("group", metavar="GROUP", help="the group")
+    command.add_argument("group", help="the group")
     command.add_argument(
         "--interval",
         type=values.span_s,
         default=_INTERVAL_MS / 1000,
-        metavar="DURATION",
         help="time between the two measurements; a time without commits proves nothing, so take at least the interval "
         "between commits (auto.commit.interval.ms); default: 10s",
     )

@@ -91,10 +91,9 @@ def add_directory(parser: ArgumentParser) -> None:
 def add_checkpoints(parser: ArgumentParser) -> None:
     """Adds the argument that names checkpoints of queries."""
     parser.add_argument(
-        "--checkpoint", action="append", metavar="[[CLUSTER:][NAME]=]PATH", dest="checkpoints", default=[],
-        type=values.checkpoint,
+        "--checkpoint", action="append", dest="checkpoints", type=values.checkpoint,
         help="the checkpointLocation of a Structured Streaming query: any path that Spark reads, or a glob; the query "
-        "is shown among the groups of the cluster, as NAME or else as its folder; repeat for several",
+        "is shown among the groups of the cluster, as NAME or else as its folder",
     )  # fmt: skip
 
 
@@ -119,10 +118,10 @@ def _owners(path: str) -> Any:
 def add_journals(parser: ArgumentParser) -> None:
     """Adds the argument that names journals of changes."""
     parser.add_argument(
-        "--journal", action="append", metavar="PATH", dest="journals", default=[], type=_journal,
+        "--journal", action="append", metavar="PATH", dest="journals", type=_journal,
         help="a journal of groupkeeper (a file, kafka://CONTEXT/TOPIC or kafka://HOST:PORT/TOPIC), or a folder with "
         "journals of several hosts (*.jsonl, at any depth), for the table rewinds: who moved offsets, and by which "
-        "command; repeat for several; this user's journal: ~/.local/state/groupkeeper/journal.jsonl",
+        "command; this user's journal: ~/.local/state/groupkeeper/journal.jsonl",
     )  # fmt: skip
 
 
@@ -151,8 +150,8 @@ def add_spark(parser: ArgumentParser) -> None:
     )
     where.add_argument("--remote", type=_remote, metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
     how.add_argument(
-        "--conf", action="append", metavar="KEY=VALUE", dest="settings", default=[], type=_setting,
-        help="a Spark setting, for example spark.driver.memory=4g; repeat for several",
+        "--conf", action="append", metavar="KEY=VALUE", dest="settings", type=_setting,
+        help="a Spark setting, for example spark.driver.memory=4g",
     )  # fmt: skip
 
 
@@ -232,14 +231,10 @@ def snapshot_work(options: Namespace, *, from_start: bool = False) -> JobFunctio
 def _add_follow_arguments(parser: ArgumentParser) -> None:
     _add_snapshot_arguments(parser, _FOLLOWING_TIMEOUT_MS)
     parser.add_argument(
-        "--interval",
-        type=values.span_s,
-        default=5.0,
-        metavar="DURATION",
-        help="between two polls of the clusters; default: 5s",
+        "--interval", type=values.span_s, default=5.0, help="between two polls of the clusters; default: 5s"
     )
     parser.add_argument(
-        "--refresh", type=values.span_s, default=30.0, metavar="DURATION",
+        "--refresh", type=values.span_s, default=30.0,
         help="the shortest time between rebuilds of the derived tables; default: 30s",
     )  # fmt: skip
 

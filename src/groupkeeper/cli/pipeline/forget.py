@@ -39,9 +39,7 @@ FORGOTTEN = Schema(
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="a group, or a glob such as 'team-*'")
     parser.add_argument(
-        "--owner",
-        metavar="OWNER",
-        help="all groups of this owner in the file of owners, including groups that no longer exist",
+        "--owner", help="all groups of this owner in the file of owners, including groups that no longer exist"
     )
     add_owners(parser)
     parser.add_argument("--cluster", metavar="NAME", help="only rows of this cluster, by its name in the tables")

@@ -28,7 +28,7 @@ def add_lake(parser: ArgumentParser) -> None:
     )  # fmt: skip
     lake.add_argument("--namespace", metavar="NAME", help="where in the catalog the tables are; default: groupkeeper")
     lake.add_argument(
-        "--keep-versions", metavar="DURATION", type=values.hours,
+        "--keep-versions", type=values.hours,
         help="how long earlier versions of these tables can be read; default: 7d",
     )  # fmt: skip
     parser.add_argument(

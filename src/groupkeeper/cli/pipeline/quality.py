@@ -38,12 +38,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_directory(parser)
     limits = parser.add_argument_group("limits")
     limits.add_argument(
-        "--max-rejects", type=values.number, default=0, metavar="N",
+        "--max-rejects", type=values.number, default=0,
         help="how many records of each cluster may have failed to decode; default: 0",
     )  # fmt: skip
-    limits.add_argument(
-        "--max-age", type=values.span_ms, metavar="DURATION", help="how old the last measurement may be: 1h, 1d"
-    )
+    limits.add_argument("--max-age", type=values.span_ms, help="how old the last measurement may be: 1h, 1d")
     parser.add_argument("--show-ok", action="store_true", help="also show checks that are ok")
     add_clusters(parser, "no log is read; offsets without a row are unknown")
     add_output(parser)

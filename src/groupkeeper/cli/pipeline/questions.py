@@ -45,7 +45,7 @@ _LONGEST_NAME = 200
 
 def _add_time(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--time", type=values.datetime_ms, required=True, metavar="DATETIME",
+        "--time", type=values.datetime_ms, required=True,
         help="the time to look up: ISO 8601, UTC without a zone, for example 2026-01-31T23:59:59",
     )  # fmt: skip
 
@@ -53,8 +53,8 @@ def _add_time(parser: ArgumentParser) -> None:
 def _add_as_of_arguments(parser: ArgumentParser) -> None:
     _add_time(parser)
     parser.add_argument(
-        "--group", action="append", default=[], metavar="GROUP", dest="groups",
-        help="a group to plan for, or a glob; repeat for several; default: all groups",
+        "--group", action="append", metavar="GROUP", dest="groups",
+        help="a group to plan for, or a glob; default: all groups",
     )  # fmt: skip
     parser.add_argument(
         "--save", metavar="FILE", help="write a plan for 'groupkeeper apply' that brings the groups back (one cluster)"
@@ -224,7 +224,7 @@ def _add_scan_time_arguments(parser: ArgumentParser) -> None:
     _add_time(parser)
     parser.add_argument(
         "--topic", action="append", required=True, metavar="TOPIC[:PARTITION,...]", dest="topics",
-        help="a topic to scan, or partitions of it; repeat for several",
+        help="a topic to scan, or partitions of it",
     )  # fmt: skip
     add_output(parser)
     add_clusters(parser)

@@ -60,18 +60,11 @@ def _add_groups(command: ArgumentParser) -> None:
     command.add_argument(
         "--group",
         action="append",
-        default=[],
-        metavar="GROUP",
         help="clone these groups of the other cluster, each to the group of the same name: a name or a glob "
-        "('app-*'); repeat for several; globs match no share or streams groups",
+        "('app-*'); globs match no share or streams groups",
     )
     command.add_argument(
-        "--except",
-        action="append",
-        default=[],
-        dest="excepted",
-        metavar="GROUP",
-        help="leave out these groups: a name or a glob; repeat for several",
+        "--except", action="append", dest="excepted", metavar="GROUP", help="leave out these groups: a name or a glob"
     )
 
 
@@ -86,7 +79,6 @@ def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "--search-records",
         type=values.count,
-        metavar="N",
         default=Hints().searched,
         help="compare at most this many records of each log of a partition, where copies have other timestamps or "
         f"were made again; default: {Hints().searched}",
@@ -100,11 +92,9 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_policies(command, "the other cluster's records have no counterpart")
     add_saving(command)
     where = command.add_argument_group("cluster of GROUP, if it is another one")
-    where.add_argument("--from-bootstrap-server", type=values.servers, metavar="HOST:PORT[,...]", help="its brokers")
+    where.add_argument("--from-bootstrap-server", type=values.servers, help="its brokers")
     where.add_argument("--from-context", metavar="NAME", help="the cluster saved under this name")
-    where.add_argument(
-        "--from-command-config", type=values.properties, metavar="FILE", help="properties for its client"
-    )
+    where.add_argument("--from-command-config", type=values.properties, help="properties for its client")
     where.add_argument(
         "--topic-prefix",
         metavar="TEXT",

@@ -48,14 +48,8 @@ def _opened(options: Namespace) -> ChangeJournal:
 
 
 def _add_history(command: ArgumentParser) -> None:
-    command.add_argument("id", nargs="?", metavar="ID", help="one change, with everything in it")
-    command.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="GROUP",
-        help="only changes of this group; a name or a glob; repeat for several",
-    )
+    command.add_argument("id", nargs="?", help="one change, with everything in it")
+    command.add_argument("--group", action="append", help="only changes of this group; a name or a glob")
     clusters.add_cluster(command, may_be_several=True)
 
 
@@ -136,7 +130,6 @@ def _add_undo(command: ArgumentParser) -> None:
     command.add_argument(
         "id",
         nargs="?",
-        metavar="ID",
         help="the id of the change (groupkeeper history shows it); default: the last change that isn't undone",
     )
     command.add_argument(

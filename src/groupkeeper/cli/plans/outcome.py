@@ -47,10 +47,7 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
     """Adds the options for applying a plan. `deed`: what applying does, for the help."""
     add_executing(command, deed)
     command.add_argument(
-        "--wait",
-        type=values.wait_s,
-        metavar="DURATION",
-        help="wait at most this long until the groups have no members: 5m",
+        "--wait", type=values.wait_s, help="wait at most this long until the groups have no members: 5m"
     )
     command.add_argument(
         "--skip-refused",

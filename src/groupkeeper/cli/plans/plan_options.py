@@ -31,7 +31,7 @@ ROWS_PER_PAGE = 1000
 STANDARD_OUTPUT = "-"
 
 
-TOPIC_HELP = "all partitions of a topic, or some; a glob stands for topics with committed offsets; repeat for several"
+TOPIC_HELP = "all partitions of a topic, or some; a glob stands for topics with committed offsets"
 
 
 class NotSaved(ClientError):
@@ -46,7 +46,7 @@ def add_scope(command: ArgumentParser) -> None:
     """Adds the options for partitions: --topic, or --all-topics."""
     scope = command.add_mutually_exclusive_group()
     scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
-    scope.add_argument("--topic", action="append", type=values.topic, metavar="TOPIC[:PARTITION,...]", help=TOPIC_HELP)
+    scope.add_argument("--topic", action="append", type=values.topic, help=TOPIC_HELP)
 
 
 def add_policies(command: ArgumentParser, no_record: str = "no record is at or after that time") -> None:

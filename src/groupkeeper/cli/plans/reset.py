@@ -43,19 +43,16 @@ def add_scenario(command: ArgumentParser) -> None:
     to.add_argument(
         "--to-datetime",
         type=values.datetime_ms,
-        metavar="DATETIME",
         help="the first record at or after this time: 2026-01-31T23:59:59[.999][Z], UTC unless it names a zone",
     )
     to.add_argument(
         "--by-duration",
         type=values.duration,
-        metavar="DURATION",
         help="the first record at or after the time this long ago: 30m, 12h, 7d, P1DT2H3M4.5S",
     )
     to.add_argument(
         "--from-file",
         type=values.plan_file,
-        metavar="FILE",
         help="the offsets in a CSV file of [group,]topic,partition,offset; not with --topic or --all-topics",
     )
 

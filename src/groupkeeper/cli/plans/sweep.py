@@ -54,7 +54,6 @@ def _add_sweep(command: ArgumentParser) -> None:
     command.add_argument(
         "--idle",
         type=values.age_ms,
-        metavar="DURATION",
         help="delete the offsets of groups without members that have committed nothing for this time, and of topics "
         "that no member of a group reads: 30d",
     )
@@ -62,16 +61,10 @@ def _add_sweep(command: ArgumentParser) -> None:
         "--missing-topics", action="store_true", help="delete offsets of topics and partitions that don't exist"
     )
     command.add_argument(
-        "--expiring",
-        type=values.age_ms,
-        metavar="DURATION",
-        help="recommit offsets that the brokers would remove within this time: 2d",
+        "--expiring", type=values.age_ms, help="recommit offsets that the brokers would remove within this time: 2d"
     )
     command.add_argument(
-        "--retention",
-        type=values.age_ms,
-        metavar="DURATION",
-        help=f"how long brokers keep offsets; default: {RETENTION} of a broker",
+        "--retention", type=values.age_ms, help=f"how long brokers keep offsets; default: {RETENTION} of a broker"
     )
     command.add_argument(
         "--age-of",

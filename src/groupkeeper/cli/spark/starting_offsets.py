@@ -22,14 +22,14 @@ _OTHERWISE = {"earliest": EARLIEST, "latest": LATEST}
 
 def _add_arguments(command: ArgumentParser) -> None:
     what = command.add_mutually_exclusive_group(required=True)
-    what.add_argument("--group", metavar="GROUP", help="start where this group has committed")
+    what.add_argument("--group", help="start where this group has committed")
     what.add_argument(
-        "--checkpoint", type=values.checkpoint, metavar="[[CLUSTER:][NAME]=]PATH",
+        "--checkpoint", type=values.checkpoint,
         help="start where the query with this checkpoint is: a folder of this machine; CLUSTER: what its source "
         "groupkeeper calls the cluster",
     )  # fmt: skip
     what.add_argument(
-        "--time", type=values.datetime_ms, metavar="DATETIME",
+        "--time", type=values.datetime_ms,
         help="start at the first records at or after a time: ISO 8601, UTC without a zone; needs --topic",
     )  # fmt: skip
     add_topics(command)
