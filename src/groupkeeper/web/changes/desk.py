@@ -159,25 +159,39 @@ class Desk:
 
     async def make(self, cluster: str, change: ChangeRequest, person: Person) -> DeskEntry:
         """Plans the requested change, and compares it. Nothing is changed. Raises NotDone."""
+        target = change.target
+        if target is None:
+            group_ids, is_share = (change.group_id,), change.is_of_share_group
+            return await self._planned(cluster, person, lambda admin: _made(admin, change), group_ids, is_share)
+
+        async def clone(admin: Admin) -> Made:
+            return await self._cloned(admin, cluster, change, target)
+
+        return await self._planned(target.cluster, person, clone, (target.group_id,))
+
+    async def _planned(
+        self,
+        cluster: str,
+        person: Person,
+        plan: Callable[[Admin], Awaitable[Made]],
+        group_ids: tuple[str, ...] | None = None,
+        is_share: bool = False,
+    ) -> DeskEntry:
+        """Puts a plan on the desk, compared with the cluster. `group_ids` None: those of the plan."""
 
         async def work(admin: Admin) -> DeskEntry:
-            used = ShareAdmin(admin) if change.is_of_share_group else admin
-            made = await _made(used, change)
-            fit = await _compared(used, made.plan, (change.group_id,))
-            entry = DeskEntry(cluster, person.name, made, fit, (change.group_id,))
-            entry.is_of_share_groups = change.is_of_share_group
-            return entry
+            made = await plan(admin)
+            concerned = tuple(group.group_id for group in made.plan.groups) if group_ids is None else group_ids
+            fit = await _compared(admin, made.plan, concerned)
+            return DeskEntry(cluster, person.name, made, fit, concerned)
 
-        async def clone(admin: Admin) -> DeskEntry:
-            assert change.target is not None
-            made = await self._cloned(admin, cluster, change, change.target)
-            group_ids = (change.target.group_id,)
-            fit = await _compared(admin, made.plan, group_ids)
-            return DeskEntry(change.target.cluster, person.name, made, fit, group_ids)
-
-        if change.target is not None:
-            return self._put(await self._with(change.target.cluster, clone))
-        return self._put(await self._with(cluster, work))
+        entry = await self._with(cluster, work, is_share)
+        entry.is_of_share_groups = is_share
+        self._entries[entry.id] = entry
+        idle = [each for each in self._entries.values() if each.stage is not DeskStage.APPLYING]
+        for old in idle[: max(0, len(self._entries) - MOST_PLANS)]:
+            del self._entries[old.id]
+        return entry
 
     async def _cloned(self, admin: Admin, cluster: str, change: ChangeRequest, target: Target) -> Made:
         async def plan(other: Admin | None) -> Made:
@@ -194,15 +208,13 @@ class Desk:
     async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> DeskEntry:
         """Plans a sweep of these groups. Nothing is changed. Raises NotDone."""
 
-        async def work(admin: Admin) -> DeskEntry:
+        async def plan(admin: Admin) -> Made:
             made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms())
-            concerned = tuple(group.group_id for group in made.plan.groups)
+            concerned = [group.group_id for group in made.plan.groups]
             words = sweep_command(way_to(cluster, self.ways), swept.options, concerned)
-            made = made._replace(plan=made.plan._replace(command=words))
-            fit = await _compared(admin, made.plan, concerned)
-            return DeskEntry(cluster, person.name, made, fit, concerned)
+            return made._replace(plan=made.plan._replace(command=words))
 
-        return self._put(await self._with(cluster, work))
+        return await self._planned(cluster, person, plan)
 
     def undo_command(self, cluster: str, change_id: str) -> tuple[str, ...]:
         """The command that undoes a change."""
@@ -214,24 +226,20 @@ class Desk:
         undone = await self._ask_journal(lambda: undo_of(self.journal, change_id))
         words = self.undo_command(cluster, change_id)
 
-        async def work(admin: Admin) -> DeskEntry:
-            used = ShareAdmin(admin) if is_share else admin
-            plan, fit = await make_undo(used, recorded, words, _now_ms(), undo=undone)
-            timed, notes = await with_times(admin, plan)
-            entry = DeskEntry(cluster, person.name, Made(timed, (), tuple(notes)), fit, tuple(recorded.groups))
-            entry.is_of_share_groups = is_share
-            return entry
+        async def plan(admin: Admin) -> Made:
+            made, _ = await make_undo(admin, recorded, words, _now_ms(), undo=undone)
+            timed, notes = await with_times(admin, made)
+            return Made(timed, notes=tuple(notes))
 
-        return self._put(await self._with(cluster, work))
+        return await self._planned(cluster, person, plan, tuple(recorded.groups), is_share)
 
     async def compare(self, entry: DeskEntry) -> None:
         """Compares a plan with the cluster again. Raises NotDone."""
 
         async def work(admin: Admin) -> PlanFit:
-            used = ShareAdmin(admin) if entry.is_of_share_groups else admin
-            return await _compared(used, entry.plan, entry.group_ids)
+            return await _compared(admin, entry.plan, entry.group_ids)
 
-        fit = await self._with(entry.cluster, work)
+        fit = await self._with(entry.cluster, work, entry.is_of_share_groups)
         if entry.stage is DeskStage.PLANNED:
             entry.fit, entry.compared_ms = fit, _now_ms()
 
@@ -245,17 +253,16 @@ class Desk:
         recorder = Recorder(self.journal, entry.plan.command, None, made_by=person.name, through=self._through)
 
         async def work(admin: Admin) -> Applied | None:
-            used = ShareAdmin(admin) if entry.is_of_share_groups else admin
-            entry.fit, entry.compared_ms = await _compared(used, entry.plan, entry.group_ids), _now_ms()
+            entry.fit, entry.compared_ms = await _compared(admin, entry.plan, entry.group_ids), _now_ms()
             if entry.fit.troubles:
                 return None
             if entry.is_deletion_of_group:
-                return await delete_compared(used, entry.group_ids, entry.fit, recorder)
-            return await apply_plan(used, entry.plan, recorder, fit=entry.fit)
+                return await delete_compared(admin, entry.group_ids, entry.fit, recorder)
+            return await apply_plan(admin, entry.plan, recorder, fit=entry.fit)
 
         try:
             async with self._applying[entry.cluster]:
-                applied = await self._with(entry.cluster, work)
+                applied = await self._with(entry.cluster, work, entry.is_of_share_groups)
         except JournalUnwritable as problem:
             entry.stage = DeskStage.PLANNED
             raise NoJournal(f"nothing was changed, as the journal cannot be written: {problem}") from None
@@ -267,12 +274,8 @@ class Desk:
         if applied is None:
             entry.stage = DeskStage.PLANNED
             return
-        entry.stage, entry.applied, entry.applied_by, entry.change_id = (
-            DeskStage.APPLIED,
-            applied,
-            person.name,
-            recorder.id,
-        )
+        entry.stage, entry.applied = DeskStage.APPLIED, applied
+        entry.applied_by, entry.change_id = person.name, recorder.id
         self._tell(entry.cluster)
         if recorder.failure:
             entry.notes.append(f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}")
@@ -287,21 +290,14 @@ class Desk:
         except JournalUnreadable as problem:
             raise NoJournal(str(problem)) from None
 
-    async def _with(self, cluster: str, work: Callable[[Admin], Awaitable[T]]) -> T:
+    async def _with(self, cluster: str, work: Callable[[Admin], Awaitable[T]], is_share: bool = False) -> T:
         try:
             async with self._open_admins[cluster]() as admin:
-                return await work(admin)
+                return await work(ShareAdmin(admin) if is_share else admin)
         except OperationRefused as refused:
             raise DoesNotFit(str(refused)) from None
         except (KafkaError, ClientError) as failure:
             raise NotDone(f"{type(failure).__name__}: {failure}") from failure
-
-    def _put(self, entry: DeskEntry) -> DeskEntry:
-        self._entries[entry.id] = entry
-        idle = [each for each in self._entries.values() if each.stage is not DeskStage.APPLYING]
-        for old in idle[: max(0, len(self._entries) - MOST_PLANS)]:
-            del self._entries[old.id]
-        return entry
 
 
 async def _made(admin: Admin, change: ChangeRequest) -> Made:
