@@ -13,7 +13,7 @@ from groupkeeper.operations.plans.clones.matcher import Trace
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair, Syncs
 from groupkeeper.operations.plans.clones.record_reader import CONTEXT, look_of
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.search_order import Hints, _PlaceFinder
+from groupkeeper.operations.plans.clones.search_order import Hints, _PlaceFinder, _Sought
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.log_walk import Kept
 from groupkeeper.protocol.record import Record
@@ -60,8 +60,8 @@ def guessed(source: Log, target: Log, offset: int) -> Translated | None:
     offsets = {Position(*PLACE, offset): offset}
 
     async def work() -> Translated | None:
-        sources = await source.around(offsets)
-        return (await finder._guessed(offsets, sources, {})).get(Position(*PLACE, offset))
+        search = _Sought({}, {}, offsets, await source.around(offsets))
+        return (await finder._guessed(search, offsets, {})).get(Position(*PLACE, offset))
 
     return asyncio.run(work())
 
@@ -137,7 +137,7 @@ def by_header(source: Log, target: Log, offset: int) -> Translated | None:
 
     async def work() -> Translated | None:
         sources = await source.around({at: offset})
-        return (await finder._by_origins({at: offset}, sources)).get(at)
+        return (await finder._by_origins(_Sought({}, {}, {at: offset}, sources), [at])).get(at)
 
     return asyncio.run(work())
 
@@ -211,7 +211,8 @@ def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Translated 
     finder._syncs = {PLACE: syncs}
 
     async def work() -> Translated | None:
-        found, _ = await finder._by_syncs({at: offset}, await source.around({at: offset}))
+        search = _Sought({}, {}, {at: offset}, await source.around({at: offset}))
+        found, _ = await finder._by_syncs(search, [at])
         return found.get(at)
 
     return asyncio.run(work())
@@ -245,7 +246,8 @@ def restamped(source: Log, target: Log, offset: int) -> Translated | None:
     finder, at = finder_of(source, target), Position(*PLACE, offset)
 
     async def work() -> Translated | None:
-        return (await finder._restamped({at: offset}, await source.around({at: offset}))).get(at)
+        search = _Sought({}, {}, {at: offset}, await source.around({at: offset}))
+        return (await finder._restamped(search, [at])).get(at)
 
     return asyncio.run(work())
 
@@ -266,7 +268,7 @@ def test_a_known_place_leads_to_those_behind_it() -> None:
 
     async def work() -> dict[Position, Translated]:
         known = {at: found for at in keys if (found := finder._known_before(at)) is not None}
-        return await finder._behind(known, keys, await finder._source.around(keys))
+        return await finder._behind(_Sought({}, {}, keys, await finder._source.around(keys)), known)
 
     found = asyncio.run(work())
     exact = {at.offset: one.offset for at, one in found.items()}

@@ -24,6 +24,10 @@ class Sides(NamedTuple):
     here: Mapping[TopicPartition, Ends]
     there: Mapping[TopicPartition, Ends]
 
+    def ends_there(self, tp: TopicPartition) -> Ends:
+        """The ends in the target for a partition of the source."""
+        return self.there[self.named[tp]]
+
 
 async def facts_of(
     sides: Sides, offsets: Mapping[TopicPartition, int]

@@ -13,7 +13,7 @@ from groupkeeper.operations.plans.clones.matcher import ENOUGH, Trace
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_reader import Reader
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.translator import EXACT, Certainty, Ends, Translated
+from groupkeeper.operations.plans.clones.translator import EXACT, Certainty, Translated
 from groupkeeper.operations.plans.log_walk import Kept
 
 
@@ -101,14 +101,14 @@ class RepeatedCopies:
         source's log. A group that has read everything continues after the copies; for others they count as `replays`.
         """
         known = {at: one for at, one in found.items() if at in offsets and one.certainty is not Certainty.TIME}
-        known = {at: one for at, one in known.items() if at.offset >= self._here(at.topic_partition).log_start}
+        known = {at: one for at, one in known.items() if at.offset >= self._sides.here[at.topic_partition].log_start}
         exact = {at for at, one in known.items() if one.certainty in EXACT and not one.replays}
         tps: dict[TopicPartition, list[Pair]] = {}
         for at in sorted(known, key=lambda at: (at in exact, at)):
             most = found[at].offset + (0 if at in exact else found[at].replays or 0)
             tps.setdefault(at.topic_partition, []).append(Pair(offsets[at], most))
         # Where the copies of the whole source end, if none is missing: by the last place, as it is the nearest.
-        ends = {tp: self._here(tp).log_end + each[-1].downstream - each[-1].upstream for tp, each in tps.items()}
+        ends = {tp: self._sides.here[tp].log_end + each[-1].downstream - each[-1].upstream for tp, each in tps.items()}
         await self._read_ends(ends)
         near = await self._near(tps, ends)
         changed: dict[Position, Translated] = {}
@@ -119,7 +119,7 @@ class RepeatedCopies:
             replays = at_end + max(one.replays or 0, sum(each.read_again(at.offset, one.offset) for each in near[tp]))
             if replays == one.replays:
                 continue
-            if at in exact and at.offset >= self._here(tp).log_end and end.is_all_again(one.offset):
+            if at in exact and at.offset >= self._sides.here[tp].log_end and end.is_all_again(one.offset):
                 why = f"all is read, and only {replays} further copies of records already read follow: exact"
                 changed[at] = Translated(self._last(tp).downstream, why, one.skips, 0, certainty=Certainty.CONTENT)
             else:
@@ -128,11 +128,8 @@ class RepeatedCopies:
                 changed[at] = one._replace(why=why, replays=replays, certainty=Certainty.BOUNDED)
         return changed
 
-    def _here(self, tp: TopicPartition) -> Ends:
-        return self._sides.here[tp]
-
     def _last(self, tp: TopicPartition) -> Pair:
-        return Pair(self._here(tp).log_end, self._sides.there[self._sides.named[tp]].log_end)
+        return Pair(self._sides.here[tp].log_end, self._sides.ends_there(tp).log_end)
 
     async def _read_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         stretches: dict[Position, _CopiedStretch] = {}
@@ -176,7 +173,7 @@ class RepeatedCopies:
             targets = await self._target.between({at: one.target_range for at, one in some.items()}, is_whole=False)
             sources = await self._source.between({at: one.source_range for at, one in some.items()}, is_whole=False)
             # Only the first of large records were read; the last ones of the source matter, too.
-            stops = {at: min(some[at].source_range[1], self._here(at.topic_partition).log_end) for at in sources}
+            stops = {at: min(some[at].source_range[1], self._sides.here[at.topic_partition].log_end) for at in sources}
             cut = {at: stop for at, stop in stops.items() if sources[at].end < stop}
             last = await self._source.between({at: (end - _NEAR, end) for at, end in cut.items()}, is_whole=False)
             for at, one in last.items():

@@ -12,7 +12,7 @@ from groupkeeper.operations.plans.clones.matcher import Trace, match_without_tim
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_reader import CONTEXT, Reader
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
+from groupkeeper.operations.plans.clones.translator import Certainty, Translated
 from groupkeeper.operations.plans.log_walk import Kept
 
 _REACH = 2 * CONTEXT
@@ -124,15 +124,9 @@ class Sampler:
         """Drops all that was learned, before other partitions."""
         self._learned.clear()
 
-    def _here(self, tp: TopicPartition) -> Ends:
-        return self._sides.here[tp]
-
-    def _there(self, tp: TopicPartition) -> Ends:
-        return self._sides.there[self._sides.named[tp]]
-
     async def _learn(self, tp: TopicPartition) -> None:
         """Reads the ends of both logs, unless that was done."""
-        here, there = self._here(tp), self._there(tp)
+        here, there = self._sides.here[tp], self._sides.ends_there(tp)
         known = self._learned[tp] = self._learned.pop(tp)  # the last that was worked on
         if known.seen is None:
             known.seen = Seen(), Seen()
@@ -163,7 +157,7 @@ class Sampler:
 
     def _is_new(self, at: Position) -> bool:
         tp = at.topic_partition
-        known = self._learned.setdefault(tp, _PartitionState(Anchors(self._here(tp), self._there(tp))))
+        known = self._learned.setdefault(tp, _PartitionState(Anchors(self._sides.here[tp], self._sides.ends_there(tp))))
         is_new = at.offset not in known.asked and known.misses < _MISSES
         known.asked.add(at.offset)
         return is_new
@@ -181,7 +175,9 @@ class Sampler:
         replays = offset - end.upstream - 1
         why = f"the target's last record is a copy, with another time, of that at offset {end.upstream}: when "
         why += f"the others are copied, up to {replays} records are read again"
-        return Translated(self._there(at.topic_partition).log_end, why, 0, replays, certainty=Certainty.BOUNDED)
+        return Translated(
+            self._sides.ends_there(at.topic_partition).log_end, why, 0, replays, certainty=Certainty.BOUNDED
+        )
 
     async def _near(
         self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
@@ -247,7 +243,7 @@ class Sampler:
     async def _search_by_samples(self, at: Position, offset: int) -> bool:
         """Searches around the place in the source for a sample of the target, whose pairs it adds; False: none."""
         tp = at.topic_partition
-        known, there = self._learned[tp], self._there(tp)
+        known, there = self._learned[tp], self._sides.ends_there(tp)
         known.searched.add(at.offset)
         guess = known.anchors.guess(offset)
         nearest = sorted(self._told.get(tp, ()), key=lambda one: abs(one.upstream - offset))[:_CHECKED_PAIRS]
@@ -262,7 +258,7 @@ class Sampler:
 
     async def _copied_last(self, tp: TopicPartition) -> Pair | None:
         """The target's last record, with its counterpart in the source."""
-        here, there = self._here(tp), self._there(tp)
+        here, there = self._sides.here[tp], self._sides.ends_there(tp)
         last = await self._long(self._target, tp, (there.log_end - _REACH, there.log_end))
         if not last.is_to_end:
             return None

@@ -117,9 +117,9 @@ class _Sought:
         self.tried_neighbours: dict[Position, tuple[int, int]] = {}
         """By place, the known one before it."""
 
-    def missing(self) -> dict[Position, int]:
-        """The offsets of places with records in the source that are not found."""
-        return {at: self.offsets[at] for at in self.sources if at not in self.found}
+    def missing(self) -> list[Position]:
+        """The places with records in the source that are not found."""
+        return [at for at in self.sources if at not in self.found]
 
 
 class _PlaceFinder:
@@ -153,10 +153,10 @@ class _PlaceFinder:
     async def find(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """Finds places by all methods. `positions` must be sorted."""
         search = await self._begin(positions)
-        search.found |= await self._guessed(search.offsets, search.sources, {})
-        search.found |= await self._restamped(search.missing(), search.sources)
+        search.found |= await self._guessed(search, search.sources, {})
+        search.found |= await self._restamped(search, search.missing())
         if self._has_origins:
-            search.found |= await self._by_origins(search.missing(), search.sources)
+            search.found |= await self._by_origins(search, search.missing())
         await self._find_by_syncs(search)
         left = [at for at in search.offsets if at not in search.found]
         while left:
@@ -164,7 +164,7 @@ class _PlaceFinder:
             scouts = {at.topic_partition: at for at in reversed(left) if at not in search.found}
             await self._find_by_time(search, left, scouts)
             left = [at for at in left if at not in search.found and at not in scouts.values()]
-        search.found |= self._between(search.offsets, search.found)
+        search.found |= self._between(search)
         search.found |= await self._again.find(search.offsets, search.found)
         self._source.forget()
         self._target.forget()
@@ -182,12 +182,8 @@ class _PlaceFinder:
         several copies. The others are bounds.
         """
         sure = (Certainty.IDENTITY, Certainty.HEADER)
-        unsure = {
-            at: search.offsets[at]
-            for at in search.sources
-            if at not in search.found or search.found[at].certainty not in sure
-        }
-        search.bounds, copied_again = await self._by_syncs(unsure, search.sources)
+        unsure = [at for at in search.sources if at not in search.found or search.found[at].certainty not in sure]
+        search.bounds, copied_again = await self._by_syncs(search, unsure)
         for at, one in search.bounds.items():
             is_behind = at in search.found and search.found[at].offset < one.offset
             if not one.replays or at in copied_again or is_behind:
@@ -198,12 +194,11 @@ class _PlaceFinder:
         distances = {tp: self._distances[tp] for at in left if (tp := at.topic_partition) in self._distances}
         new = {tp: distance for tp, distance in distances.items() if search.tried_distances.get(tp, 0) != distance}
         search.tried_distances |= new
-        guessed = {at: search.offsets[at] for at in left if at.topic_partition in new}
-        search.found |= await self._guessed(guessed, search.sources, new)
+        search.found |= await self._guessed(search, [at for at in left if at.topic_partition in new], new)
         before = {at: pair for at in left if at not in search.found and (pair := self._known_before(at)) is not None}
         before = {at: pair for at, pair in before.items() if search.tried_neighbours.get(at) != pair}
         search.tried_neighbours |= before
-        search.found |= await self._behind(before, search.offsets, search.sources)
+        search.found |= await self._behind(search, before)
 
     async def _find_by_time(
         self, search: _Sought, left: Sequence[Position], scouts: Mapping[TopicPartition, Position]
@@ -211,10 +206,10 @@ class _PlaceFinder:
         """Finds the place of each partition's scout by time. Where time alone tells it, or nothing does, compares
         samples for all places of the partition. A scout without a better place has its bound, or fails.
         """
-        by_time, why_not = await self._by_time(list(scouts.values()), search.sources)
+        by_time, why_not = await self._by_time(search, list(scouts.values()))
         unsure = {tp for tp, at in scouts.items() if at in why_not or by_time[at].certainty is Certainty.TIME}
-        some = {at: search.offsets[at] for at in left if at not in search.found and at.topic_partition in unsure}
-        sampled = await self._sampled(some, search.sources, by_time)
+        some = [at for at in left if at not in search.found and at.topic_partition in unsure]
+        sampled = await self._sampled(search, some, by_time)
         search.found |= sampled
         for at in scouts.values():
             bound = search.bounds.get(at)
@@ -243,7 +238,11 @@ class _PlaceFinder:
         return self._sides.here[at.topic_partition]
 
     def _there(self, at: Position) -> Ends:
-        return self._sides.there[self._sides.named[at.topic_partition]]
+        return self._sides.ends_there(at.topic_partition)
+
+    def _is_in_log(self, at: Position) -> bool:
+        """Whether the source's log has all records from the place on."""
+        return at.offset >= self._here(at).log_start
 
     def _of_empty_logs(
         self, positions: Iterable[Position]
@@ -266,25 +265,22 @@ class _PlaceFinder:
         return found, failed
 
     async def _guessed(
-        self,
-        offsets: Mapping[Position, int],
-        sources: Mapping[Position, Trace],
-        distances: Mapping[TopicPartition, int],
+        self, search: _Sought, places: Iterable[Position], distances: Mapping[TopicPartition, int]
     ) -> dict[Position, Translated]:
         """Finds places at the same offset, or at the same distance from it as another place of the partition."""
         found: dict[Position, Translated] = {}
-        guesses = {at: offset + distances.get(at.topic_partition, 0) for at, offset in offsets.items() if at in sources}
-        matches = await self._matched(offsets, sources, {at: (guess, guess) for at, guess in guesses.items()})
+        offsets = search.offsets
+        guesses = {at: offsets[at] + distances.get(at.topic_partition, 0) for at in places if at in search.sources}
+        matches = await self._matched(search, {at: (guess, guess) for at, guess in guesses.items()})
         # Without times, any place with the same records would match; the lookup by time begins before the right one.
         matches = {at: one for at, one in matches.items() if one.is_exact and one.has_times}
         same = dict.fromkeys(at.topic_partition for at, one in matches.items() if one.offset == offsets[at])
         await self._compare_samples([tp for tp in same if tp not in self._is_same])
         for at, one in matches.items():
-            lost = self._here(at).log_start - at.offset
             if one.offset == offsets[at] and self._is_same[at.topic_partition]:
-                found[at] = self._same(at, one, sources[at])
-            elif lost <= 0:
-                found[at] = self._result_of(at, one, sources[at], offsets[at])
+                found[at] = self._same(search, at, one)
+            elif self._is_in_log(at):
+                found[at] = self._result_of(search, at, one)
         return found
 
     def _known_before(self, at: Position) -> tuple[int, int] | None:
@@ -295,70 +291,64 @@ class _PlaceFinder:
             return None
         return known[number]
 
-    async def _behind(
-        self,
-        known: Mapping[Position, tuple[int, int]],
-        offsets: Mapping[Position, int],
-        sources: Mapping[Position, Trace],
-    ) -> dict[Position, Translated]:
+    async def _behind(self, search: _Sought, known: Mapping[Position, tuple[int, int]]) -> dict[Position, Translated]:
         """Finds places shortly after a known one. As that is a lower bound, records may be compared without times."""
         guesses = {
-            at: (there, there + offsets[at] - offset + _SLACK) for at, (offset, there) in known.items() if at in sources
+            at: (there, there + search.offsets[at] - offset + _SLACK)
+            for at, (offset, there) in known.items()
+            if at in search.sources
         }
-        matches = await self._matched(offsets, sources, guesses)
+        matches = await self._matched(search, guesses)
         return {
-            at: self._result_of(at, one, sources[at], offsets[at])
+            at: self._result_of(search, at, one)
             for at, one in matches.items()
             if one.is_exact and one.offset >= known[at][1]
         }
 
     async def _sampled(
-        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace], by_time: Mapping[Position, Translated]
+        self, search: _Sought, places: Iterable[Position], by_time: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
         """Finds places whose copies have other times, unless the times lead to a better place."""
-        within = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).log_start}
-        found = await self._sampler.find(within, sources)
+        within = {at: search.offsets[at] for at in places if self._is_in_log(at)}
+        found = await self._sampler.find(within, search.sources)
         return {
-            at: one._replace(to_come=self._to_come(at, one.offset, sources[at], offsets[at]))
+            at: one._replace(to_come=self._to_come(search, at, one.offset))
             for at, one in found.items()
             if not one.replays or (at in by_time and by_time[at].skips) or _nearer(one, by_time.get(at)) is one
         }
 
-    def _between(
-        self, offsets: Mapping[Position, int], found: Mapping[Position, Translated]
-    ) -> dict[Position, Translated]:
+    def _between(self, search: _Sought) -> dict[Position, Translated]:
         """Corrects places found by times alone that contradict known places around them."""
         known: dict[TopicPartition, list[Pair]] = {}
         by_time: dict[Position, Translated] = {}
-        within = [at for at in found if at in offsets and at.offset >= self._here(at).log_start]
-        for at in within:
-            if found[at].certainty in EXACT:
-                known.setdefault(at.topic_partition, []).append(Pair(offsets[at], found[at].offset))
-            elif found[at].certainty is Certainty.TIME:
-                by_time[at] = found[at]
+        for at, one in search.found.items():
+            if at not in search.offsets or not self._is_in_log(at):
+                continue
+            if one.certainty in EXACT:
+                known.setdefault(at.topic_partition, []).append(Pair(search.offsets[at], one.offset))
+            elif one.certainty is Certainty.TIME:
+                by_time[at] = one
         for tp in dict.fromkeys(at.topic_partition for at in by_time):
             known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.pairs(tp)))
         bounded: dict[Position, Translated] = {}
         for at, one in by_time.items():
             tp = at.topic_partition
             has_older = self._sampler.has_older_copies(tp)
-            bounded[at] = between(one, offsets[at], known[tp], self._there(at), has_older_copies=has_older)
+            bounded[at] = between(one, search.offsets[at], known[tp], self._there(at), has_older_copies=has_older)
         return bounded
 
-    async def _restamped(
-        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
-    ) -> dict[Position, Translated]:
+    async def _restamped(self, search: _Sought, places: Sequence[Position]) -> dict[Position, Translated]:
         """Finds places at the same offset in logs that are the same except for the copies' times."""
-        tps = dict.fromkeys(at.topic_partition for at in offsets)
+        tps = dict.fromkeys(at.topic_partition for at in places)
         await self._compare_stretches([tp for tp in tps if tp not in self._is_restamped and not self._is_same.get(tp)])
-        some = {at: offset for at, offset in offsets.items() if self._is_restamped.get(at.topic_partition)}
+        some = {at: search.offsets[at] for at in places if self._is_restamped.get(at.topic_partition)}
         ranges = {at: (offset - CONTEXT, offset + CONTEXT) for at, offset in some.items()}
         targets = await self._target.between(ranges, is_whole=False)
         found: dict[Position, Translated] = {}
         for at, trace in targets.items():
-            one = match(sources[at], some[at], trace, has_other_times=True)
+            one = match(search.sources[at], some[at], trace, has_other_times=True)
             if one is not None and one.is_exact and one.offset == some[at]:
-                found[at] = self._same(at, one, sources[at])
+                found[at] = self._same(search, at, one)
         return found
 
     async def _compare_stretches(self, tps: Iterable[TopicPartition]) -> None:
@@ -368,7 +358,7 @@ class _PlaceFinder:
         for part in range(_SAMPLES + 1):
             ranges = {}
             for tp in stretches:
-                here, there = self._sides.here[tp], self._sides.there[self._sides.named[tp]]
+                here, there = self._sides.here[tp], self._sides.ends_there(tp)
                 sample = self._sample(tp, part)
                 begin = max(here.log_start, there.log_start, sample - CONTEXT)
                 end = min(here.log_end, there.log_end, sample + CONTEXT)
@@ -387,15 +377,13 @@ class _PlaceFinder:
         for at, trace in more.items():
             self._is_restamped[at.topic_partition] = are_unlike(stretches[at.topic_partition], trace)
 
-    async def _by_origins(
-        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
-    ) -> dict[Position, Translated]:
+    async def _by_origins(self, search: _Sought, places: Iterable[Position]) -> dict[Position, Translated]:
         """Finds places by the source's offsets in headers of the target's records."""
-        known = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).log_start}
+        offsets, sources = search.offsets, search.sources
         searches: dict[Position, HeaderSearch] = {}
-        for at, offset in known.items():
+        for at in filter(self._is_in_log, places):
             low, high = self._there(at)
-            guess = offset + self._distances.get(at.topic_partition, 0)
+            guess = offsets[at] + self._distances.get(at.topic_partition, 0)
             searches[at] = HeaderSearch(low, high, min(max(guess, low), high))
         left, reached = dict(searches), dict[Position, Trace]()
         while left:
@@ -414,22 +402,20 @@ class _PlaceFinder:
         nearby = {**sources, **await self._source.between(ranges)}
         matches = {at: match_origins(nearby[at], offsets[at], trace) for at, trace in reached.items()}
         return {
-            at: self._result_of(at, one, sources[at], offsets[at], Certainty.HEADER)
-            for at, one in matches.items()
-            if one is not None
+            at: self._result_of(search, at, one, Certainty.HEADER) for at, one in matches.items() if one is not None
         }
 
     async def _by_syncs(
-        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
+        self, search: _Sought, places: Iterable[Position]
     ) -> tuple[dict[Position, Translated], set[Position]]:
         """Finds places after a record whose copy is at the offset of MirrorMaker 2's sync. Also returns the places
         whose records may have been copied again.
         """
         ways: dict[Position, SyncWay] = {}
-        for at, offset in offsets.items():
+        for at in filter(self._is_in_log, places):
             syncs = self._syncs.get(at.topic_partition)
-            way = None if syncs is None else syncs.way_to(offset, self._here(at), self._there(at))
-            if way is not None and at.offset >= self._here(at).log_start:
+            way = None if syncs is None else syncs.way_to(search.offsets[at], self._here(at), self._there(at))
+            if way is not None:
                 ways[at] = way
         first = await self._source.between({at: (way.pair.upstream, way.pair.upstream + 1) for at, way in ways.items()})
         ranges = {
@@ -446,20 +432,20 @@ class _PlaceFinder:
                 continue  # compaction removed it, or it is the copy of another log
             if is_exactly_once(ways[at].pair, trace):
                 ways[at] = ways[at]._replace(again=None)  # the other offsets there are markers
-            looked = Looked(first[at], sources[at], trace, behind.get(at))
-            one = by_sync(ways[at], offsets[at], looked)
+            looked = Looked(first[at], search.sources[at], trace, behind.get(at))
+            one = by_sync(ways[at], search.offsets[at], looked)
             if isinstance(one, Match):
-                found[at] = self._result_of(at, one, sources[at], offsets[at])
+                found[at] = self._result_of(search, at, one)
             else:
-                found[at] = one._replace(to_come=self._to_come(at, one.offset, sources[at], offsets[at]))
-            if may_be_again(ways[at], offsets[at], looked):
+                found[at] = one._replace(to_come=self._to_come(search, at, one.offset))
+            if may_be_again(ways[at], search.offsets[at], looked):
                 doubtful.add(at)
         return found, doubtful
 
     def _most(self, begin: int, end: int) -> int:
         return min(end, begin + self._searched)
 
-    def _same(self, at: Position, one: Match, source: Trace) -> Translated:
+    def _same(self, search: _Sought, at: Position, one: Match) -> Translated:
         there = self._there(at)
         offset = min(at.offset, one.offset)
         but = "" if one.has_times else ", but for the times of the copies"
@@ -468,14 +454,12 @@ class _PlaceFinder:
         skips = max(0, there.log_start - max(offset, self._here(at).log_start))
         if offset < there.log_start:
             why += f"; the target's log has lost the {there.log_start - offset} records before"
-        to_come = self._to_come(at, one.offset, source, one.offset)
+        to_come = self._to_come(search, at, one.offset)
         return Translated(max(offset, there.log_start), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
-    def _result_of(
-        self, at: Position, one: Match, source: Trace, offset_in_log: int, exact: Certainty = Certainty.CONTENT
-    ) -> Translated:
+    def _result_of(self, search: _Sought, at: Position, one: Match, exact: Certainty = Certainty.CONTENT) -> Translated:
         """The result of a match; an exact one is kept as a known place."""
-        to_come = self._to_come(at, one.offset, source, offset_in_log)
+        to_come, offset_in_log = self._to_come(search, at, one.offset), search.offsets[at]
         if one.is_exact:
             self._distances[at.topic_partition] = one.offset - offset_in_log
             insort(self._known.setdefault(at.topic_partition, []), (offset_in_log, one.offset))
@@ -483,25 +467,18 @@ class _PlaceFinder:
         why = f"{one.why}: up to {one.replays} records are read again"
         return Translated(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
 
-    def _to_come(self, at: Position, offset: int, source: Trace, offset_in_log: int) -> int | None:
+    def _to_come(self, search: _Sought, at: Position, offset: int) -> int | None:
         """The time of the next unread record if it is not copied yet; else None."""
         if offset < self._there(at).log_end:
             return None
-        unread = (
-            each.timestamp for each in source.records if each.offset >= offset_in_log and each.is_aborted is not True
-        )
-        return next(unread, None)
+        unread = (each for each in search.sources[at].records if each.offset >= search.offsets[at])
+        return next((each.timestamp for each in unread if each.is_aborted is not True), None)
 
-    async def _matched(
-        self,
-        offsets: Mapping[Position, int],
-        sources: Mapping[Position, Trace],
-        guesses: Mapping[Position, tuple[int, int]],
-    ) -> dict[Position, Match]:
+    async def _matched(self, search: _Sought, guesses: Mapping[Position, tuple[int, int]]) -> dict[Position, Match]:
         """Compares the records around each place with those of the target around a range of guesses."""
         ranges = {at: (begin - CONTEXT, end + CONTEXT) for at, (begin, end) in guesses.items()}
         targets = await self._target.between(ranges, is_whole=False)
-        matches = {at: match(sources[at], offsets[at], trace) for at, trace in targets.items()}
+        matches = {at: match(search.sources[at], search.offsets[at], trace) for at, trace in targets.items()}
         return {at: one for at, one in matches.items() if one is not None}
 
     async def _compare_samples(self, tps: Iterable[TopicPartition]) -> None:
@@ -517,30 +494,29 @@ class _PlaceFinder:
 
     def _sample(self, tp: TopicPartition, part: int) -> int:
         """An offset that both logs have: the first, the last, or one between."""
-        here, there = self._sides.here[tp], self._sides.there[self._sides.named[tp]]
+        here, there = self._sides.here[tp], self._sides.ends_there(tp)
         log_start, log_end = max(here.log_start, there.log_start), min(here.log_end, there.log_end)
         return log_start + (log_end - 1 - log_start) * part // _SAMPLES
 
     async def _by_time(
-        self, positions: Sequence[Position], sources: Mapping[Position, Trace]
+        self, search: _Sought, positions: Sequence[Position]
     ) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """Finds places by times of records, and by content around these. At most one position of each partition."""
         of_place = {at.topic_partition: at for at in positions}
         facts, why_not = await facts_of(self._sides, {tp: at.offset for tp, at in of_place.items()})
         failed = {of_place[tp]: why for tp, why in why_not.items()}
         found = {of_place[tp]: translate(one) for tp, one in facts.items()}
-        offsets = {at: min(at.offset, self._here(at).log_end) for at in found if at.offset >= self._here(at).log_start}
         guesses = {
-            at: (found[at].offset, found[at].offset + min(found[at].replays or 0, self._searched))
-            for at in offsets
-            if at in sources
+            at: (one.offset, one.offset + min(one.replays or 0, self._searched))
+            for at, one in found.items()
+            if at in search.sources and self._is_in_log(at)
         }
-        for at, one in (await self._matched(offsets, sources, guesses)).items():
+        for at, one in (await self._matched(search, guesses)).items():
             at_most = found[at].replays or 0
             if at_most > self._searched:  # the rest was not searched: the same records may be there, too
                 why = f"{one.why}, in the {self._searched:,} that were compared"
                 one = one._replace(replays=max(one.replays, at_most), why=why)
-            result = self._result_of(at, one, sources[at], offsets[at])
+            result = self._result_of(search, at, one)
             is_further = result.offset >= found[at].offset  # times alone do not tell which records are there twice
             skips = one.unread is not None and one.unread < found[at].offset  # nor that copies are in another order
             if one.is_exact or is_further or skips or (found[at].replays or 0) >= one.replays:
