@@ -222,6 +222,21 @@ def test_what_is_left_out_is_said(broker: BackgroundBroker) -> None:
         assert "There is no group &#x27;nobody&#x27; in prod now" in served.get("/group?cluster=prod&group=nobody").text
 
 
+def test_a_refused_login_is_said_once(tmp_path: Path) -> None:
+    with BackgroundBroker(users={"alice": "right"}) as broker:
+        properties = tmp_path / "client.properties"
+        lines = [f"{name}={value}\n" for name, value in broker.client_properties("alice").items()]
+        properties.write_text("".join(lines).replace('"right"', '"wrong"'))
+        where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--command-config", str(properties))
+        with serving(*where, "--interval", "100ms") as served:
+            served.until(lambda text: (value(text, "groupkeeper_collector_failed_polls_total") or 0) >= 3)
+            served.process.terminate()
+            assert served.process.stderr is not None
+            (row,) = served.process.stderr
+            assert "cluster prod: " in row
+            assert "check username and password" in row
+
+
 def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in {
         ("--bootstrap-server", "a=h:1", "--bootstrap-server", "a=h:2"): "two clusters are called 'a'",

@@ -33,6 +33,8 @@ def log_to_stderr(options: Namespace, text_form: str, time_form: str | None = No
     if time_form is not None:
         form.converter = time.gmtime
     handler.setFormatter(form)
+    # A client warns of each refused login; its callers get the same text, and say it once.
+    handler.addFilter(lambda row: row.name != "groupkeeper.client")
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.raiseExceptions = False  # without standard error, rows are dropped
 
