@@ -12,6 +12,7 @@ from groupkeeper.cli.dropin.options import (
     Options,
     OptionTable,
     UsageProblem,
+    need_one_action,
     need_one_of,
     refuse,
     refuse_several,
@@ -142,12 +143,15 @@ def check(options: Options) -> None:
     _check_delete(options)
     if options.has("reset-offsets"):
         _check_reset(options)
+    refuse_unneeded(options)
+    need_one_action(options, ACTIONS)
+
+
+def refuse_unneeded(options: Options) -> None:
+    """Raises UsageProblem for groups and topics where nothing is asked about them."""
     refuse(options, "group", ("all-groups",))
     refuse(options, "group", ("list",))
     refuse(options, "topic", ("list", "describe"))
-    if len(options.given(ACTIONS)) != 1:
-        names = ", ".join(f"--{name}" for name in ACTIONS)
-        raise UsageProblem(f"Command must include exactly one action: {names}")
 
 
 class Converted(NamedTuple):
@@ -194,14 +198,19 @@ def _check_delete(options: Options) -> None:
         need_one_of(options, "delete", GROUPS)
         if options.has("topic"):
             raise UsageProblem("The consumer does not support topic-specific offset deletion from a consumer group.")
+    check_delete_offsets(options)
+
+
+def check_delete_offsets(options: Options) -> None:
+    """Raises UsageProblem for --delete-offsets without a group or topics."""
     if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
         raise UsageProblem("Option [delete-offsets] takes the following options: [group], [topic]")
 
 
 def _check_reset(options: Options) -> None:
-    if options.has("dry-run") and options.has("execute"):
-        raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
-    if not options.has("dry-run") and not options.has("execute"):
+    if options.given(("dry-run", "execute")):
+        check_decided(options)
+    else:
         complain(f"{UNDECIDED}\n")
     need_one_of(options, "reset-offsets", GROUPS)
     refuse_several(options, SCENARIOS)

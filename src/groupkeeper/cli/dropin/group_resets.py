@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from groupkeeper.cli.dropin.consumer_groups_options import Converted
+from groupkeeper.cli.dropin.consumer_groups_options import SCENARIOS, Converted
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, log_warning
 from groupkeeper.cli.dropin.options import Options, UsageProblem, in_hash_order
 from groupkeeper.cli.framework.output import say
@@ -53,17 +53,6 @@ from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, Unkno
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.client.admin.streams_types import StreamsGroupDescription
-
-SCENARIOS = (
-    "to-offset",
-    "shift-by",
-    "to-datetime",
-    "by-duration",
-    "to-earliest",
-    "to-latest",
-    "to-current",
-    "from-file",
-)
 
 UNKNOWN_START = (
     'Cannot invoke "org.apache.kafka.clients.admin.SharePartitionOffsetInfo.startOffset()" because the return value of '

@@ -16,6 +16,7 @@ from groupkeeper.cli.dropin.drop_in import (
     failing,
     is_of_brokers,
     read_options,
+    run_tool,
     states_of,
     tell_plainly,
 )
@@ -148,10 +149,16 @@ class GroupTool(ABC):
         return [group_id for group_id in asked if group_id not in failed], failed
 
 
-def run_group_tool(tool: type[GroupTool], check: Callable[[Options], None], arguments: Sequence[str]) -> int:
+def run_group_tool(
+    tool: type[GroupTool], check: Callable[[Options], None], arguments: Sequence[str] | None = None
+) -> int:
     """Reads and checks the arguments, and executes. Only errors of the parser are printed without the help."""
-    options = read_options(tool.table, arguments, check)
-    return options if isinstance(options, int) else execute(tool, options)
+
+    def run(words: Sequence[str]) -> int:
+        options = read_options(tool.table, words, check)
+        return options if isinstance(options, int) else execute(tool, options)
+
+    return run_tool(run, arguments)
 
 
 def execute(tool: type[GroupTool], options: Options) -> int:

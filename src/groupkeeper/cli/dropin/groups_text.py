@@ -37,6 +37,25 @@ def row(texts: Sequence[str], widths: Sequence[int]) -> str:
     return " ".join([cell(text, columns) for text, columns in zip(texts, widths, strict=True)])
 
 
+class Grows(int):
+    """The least width of a column that grows with its texts; other columns keep their width."""
+
+
+def fitted(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[str]:
+    """The lines of a table. A width of 0 doesn't pad."""
+    texts_by_column = zip(*rows, strict=True) if rows else [()] * len(columns)
+    widths = [
+        widest(size, texts) if isinstance(size, Grows) else size
+        for size, texts in zip(columns, texts_by_column, strict=True)
+    ]
+    return [row(texts, widths) for texts in rows]
+
+
+def table(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> str:
+    """The lines of a table, with their breaks."""
+    return "".join([line + "\n" for line in fitted(rows, columns)])
+
+
 def widest(least: int, texts: Iterable[str]) -> int:
     """The width of a column that holds all the texts."""
     return max([least, *map(width, texts)])
@@ -49,29 +68,17 @@ def known(value: object) -> str:
 
 def listing(groups: Sequence[GroupListing], *, types: bool, states: bool) -> str:
     """The table of --list with --type, --state or both."""
-    columns = [widest(15, (group.group_id for group in groups)) + 10]
-    header = ["GROUP"]
-    if types:
-        header.append("TYPE")
-    if states:
-        header.append("STATE")
-    columns += [20] * (len(header) - 1)
-    lines = [row(header, columns)]
+    rows = [["GROUP", *["TYPE"] * types, *["STATE"] * states]]
     for group in groups:
-        texts = [group.group_id]
-        if types:
-            texts.append(str(group.group_type or GroupState.UNKNOWN))
-        if states:
-            texts.append(str(group.group_state or GroupState.UNKNOWN))
-        lines.append(row(texts, columns))
-    return "".join(line + "\n" for line in lines)
+        kind, state = group.group_type or GroupState.UNKNOWN, group.group_state or GroupState.UNKNOWN
+        rows.append([group.group_id, *[str(kind)] * types, *[str(state)] * states])
+    return table(rows, [widest(15, (group.group_id for group in groups)) + 10, *[20] * (types + states)])
 
 
 def group_states(groups: Sequence[GroupListing]) -> str:
     """The table of --list --state for groups of one type."""
-    columns = [widest(15, (group.group_id for group in groups)), 0]
     rows = [(group.group_id, str(group.group_state or GroupState.UNKNOWN)) for group in groups]
-    return "".join(row(texts, columns) + "\n" for texts in [("GROUP", "STATE"), *rows])
+    return table([("GROUP", "STATE"), *rows], [Grows(15), 0])
 
 
 def all_groups(groups: Sequence[GroupListing]) -> str:
@@ -155,10 +162,12 @@ def members(group: ConsumerGroupDescription, *, verbose: bool) -> str:
     if verbose:
         header += ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
         header += ["UPGRADED"] if migrating else []
-    rows = [_member_texts(group, member, static, verbose, migrating) for member in group.members]
-    columns = _member_widths(group, rows, static=static, verbose=verbose, migrating=migrating)
-    lines = ["\n" + row(header, columns), *(row(texts, columns) for texts in rows)]
-    return "".join(line + "\n" for line in lines)
+    rows = [header, *(_member_texts(group, member, static, verbose, migrating) for member in group.members)]
+    columns: list[int] = [Grows(15), Grows(15), *([Grows(17)] if static else []), Grows(15), Grows(15)]
+    columns.append(15 if verbose else 16)  # the official tool prints a blank after the table that isn't verbose
+    if verbose:
+        columns += [15, Grows(20), 15, Grows(20), *([0] if migrating else [])]
+    return "\n" + table(rows, columns)
 
 
 def _member_texts(
@@ -173,32 +182,15 @@ def _member_texts(
     return texts
 
 
-def _member_widths(
-    group: ConsumerGroupDescription, rows: Sequence[Sequence[str]], *, static: bool, verbose: bool, migrating: bool
-) -> list[int]:
-    def column(at: int, least: int) -> int:
-        return widest(least, (texts[at] for texts in rows))
-
-    least = [15, 15, *([17] if static else []), 15, 15]
-    columns = [column(at, size) for at, size in enumerate(least)]
-    columns.append(15 if verbose else 16)  # the official tool prints a blank after the table that isn't verbose
-    if verbose:
-        first = len(columns)
-        columns += [15, column(first + 1, 20), 15, column(first + 3, 20)]
-        columns += [0] if migrating else []
-    return columns
-
-
 def state(group: ConsumerGroupDescription, *, verbose: bool) -> str:
     """The table of --describe --state."""
     coordinator = coordinator_cell(group.coordinator)
-    columns = [widest(15, [group.group_id]), widest(25, [coordinator]), 20, 20, *([15, 25] if verbose else []), 0]
     epochs = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if verbose else []
     header = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *epochs, "#MEMBERS"]
     texts = [group.group_id, coordinator, group.partition_assignor or MISSING, str(group.group_state)]
     texts += [known(group.group_epoch), known(group.target_assignment_epoch)] if verbose else []
     texts.append(str(len(group.members)))
-    return f"\n{row(header, columns)}\n{row(texts, columns)}\n"
+    return "\n" + table([header, texts], [Grows(15), Grows(25), 20, 20, *([15, 25] if verbose else []), 0])
 
 
 def coordinator_cell(node: Node) -> str:
@@ -206,15 +198,14 @@ def coordinator_cell(node: Node) -> str:
     return f"{node.host}:{node.port}  ({node.id})"
 
 
-def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> str:
-    """The table of --reset-offsets, an empty line when there are no groups."""
-    columns = [widest(15, plans), widest(15, {tp.topic for plan in plans.values() for tp in plan}), 10, 0]
-    lines = ["\n" + row(["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"], columns)] if plans else []
+def new_offsets(
+    plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]], columns: Sequence[int] | None = None
+) -> str:
+    """The table of --reset-offsets, an empty line when there are no groups. `columns`: None: as wide as the texts."""
+    rows = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]] if plans else []
     for group_id, plan in plans.items():
-        for tp, offset in plan.items():
-            texts = [group_id, tp.topic, str(tp.partition), str(offset.offset)]
-            lines.append("\n" + row(texts, columns))
-    return "".join(lines) + "\n"
+        rows += [[group_id, tp.topic, str(tp.partition), str(offset.offset)] for tp, offset in plan.items()]
+    return "\n" + table(rows, columns or [widest(15, plans), Grows(15), 10, 0])
 
 
 def deletion_text(group_id: str, failure: Failure | None) -> str:
@@ -232,35 +223,32 @@ def deletion_text(group_id: str, failure: Failure | None) -> str:
     return f"\nError: Encountered some unknown error: {kafka_name(failure)}\n"
 
 
-def deletion_outcomes(deleted: DeletedOffsets) -> dict[tuple[str, int], str | None]:
-    """The outcome of each partition, and of topics that cannot be described (partition −1), for `deleted_offsets`."""
-    outcomes: dict[tuple[str, int], str | None] = {(topic, -1): described(e) for topic, e in deleted.topics.items()}
-    for tp, why in deleted.partitions.items():
-        outcomes[tp] = None if why is None else described(why)
-    return outcomes
-
-
-def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:
-    """The table of --delete-offsets: why a partition's offset is still there, or None; partition −1: the topic.
-
-    Ordered by the text of topic and partition, so that partition 10 comes before 2.
+def deleted_offsets(group_id: str, deleted: DeletedOffsets) -> str:
+    """The output of --delete-offsets: a text on the whole, then a table of the partitions, and of topics that cannot be
+    described (partition −1). Ordered by the text of topic and partition, so that partition 10 comes before 2.
     """
-    columns = [widest(15, (topic for topic, _ in outcomes)), 10, 15]
-    lines = ["\n" + row(["TOPIC", "PARTITION", "STATUS"], columns)]
-    for topic, partition in sorted(outcomes, key=lambda key: f"{key[0]}{key[1]}"):
-        problem = outcomes[topic, partition]
-        status = "Successful" if problem is None else f"Error: {problem}"
-        lines.append("\n" + row([topic, MISSING if partition < 0 else str(partition), status], columns))
-    return "".join(lines) + "\n"
+    failures: dict[tuple[str, int], Failure | None] = {(topic, -1): why for topic, why in deleted.topics.items()}
+    for tp, why in deleted.partitions.items():
+        failures[tp] = why
+    rows = [["TOPIC", "PARTITION", "STATUS"]]
+    for topic, partition in sorted(failures, key=lambda key: f"{key[0]}{key[1]}"):
+        failure = failures[topic, partition]
+        status = "Successful" if failure is None else f"Error: {described(failure)}"
+        rows.append([topic, MISSING if partition < 0 else str(partition), status])
+    return deletion_text(group_id, deleted.failure) + "\n" + table(rows, [Grows(15), 10, 15])
 
 
-def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str], *, kind: str = "consumer") -> str:
-    """The output of --delete: `failed` has the reasons, `kind` is consumer or share."""
-    names = ", ".join(f"'{group_id}'" for group_id in deleted)
+def deleted_groups(
+    deleted: Sequence[str], failed: Mapping[str, str], *, kind: str = "consumer", none: str = "", end: str = ""
+) -> str:
+    """The output of --delete: `failed` has the reasons, `kind` is consumer, share or streams. `none`: the names of no
+    groups; `end`: of the sentence after failures.
+    """
+    names = ", ".join(f"'{group_id}'" for group_id in deleted) or none
     if not failed:
         return f"Deletion of requested {kind} groups ({names}) was successful.\n"
     lines = [f"\nError: Deletion of some {kind} groups failed:\n"]
     lines += [f"* Group '{group_id}' could not be deleted due to: {why}\n" for group_id, why in failed.items()]
     if deleted:
-        lines.append(f"\nThese {kind} groups were deleted successfully: {names}\n")
+        lines.append(f"\nThese {kind} groups were deleted successfully: {names}{end}\n")
     return "".join(lines)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from groupkeeper import __version__
 from groupkeeper.cli.dropin.drop_in import FAILURES, Refusal, carry_out, read_options, run_tool, tell_plainly
-from groupkeeper.cli.dropin.groups_text import known, row, widest
-from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.groups_text import Grows, known
+from groupkeeper.cli.dropin.groups_text import table as table_of
+from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem, need_one_action
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.journals import recorder
@@ -109,11 +110,7 @@ def _tell(problem: Exception) -> int:
 
 def operation_of(options: Options) -> str:
     """The operation, whose options fit. Raises UsageProblem."""
-    given = options.given(OPERATIONS)
-    if len(given) != 1:
-        names = ", ".join(f"--{name}" for name in OPERATIONS)
-        raise UsageProblem(f"Command must include exactly one action: {names}")
-    operation = given[0]
+    operation = need_one_action(options, OPERATIONS)
     reads = operation in READING
     for name in options.given(GENERATING if reads else ("reset-json-file",)):
         raise UsageProblem(f'Option "[{operation}]" can\'t be used with option "[{name}]"')
@@ -293,6 +290,4 @@ def table(report: ResetReport) -> str:
 
 
 def _columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [names, *rows]
-    widths = [widest(0, texts) for texts in zip(*lines, strict=True)]
-    return "".join(row(line, [*widths[:-1], 0]) + "\n" for line in lines)
+    return table_of([names, *rows], [*[Grows(0)] * (len(names) - 1), 0])

@@ -161,8 +161,7 @@ class ConsumerGroups(GroupTool):
         group_id = self.options.text("group") or ""
         topics = self.options.texts("topic")
         deleted = await delete_offsets(self.admin, group_id, topics, self.recorder)
-        say(groups_text.deletion_text(group_id, deleted.failure))
-        say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
+        say(groups_text.deleted_offsets(group_id, deleted))
 
     async def reset_offsets(self) -> None:
         """--reset-offsets: the groups one after the other; a failure doesn't undo those done before."""

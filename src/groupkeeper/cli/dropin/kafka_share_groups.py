@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groupkeeper.cli.dropin import groups_text, share_groups_text
-from groupkeeper.cli.dropin.drop_in import Refusal, failing, run_tool
+from groupkeeper.cli.dropin.drop_in import Refusal, failing
 from groupkeeper.cli.dropin.group_tool import GroupTool, run_group_tool
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import complain, say
@@ -25,11 +25,6 @@ from groupkeeper.protocol import errors
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status."""
-    return run_tool(run, arguments)
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run the tool with these arguments; the result is the exit status."""
     return run_group_tool(ShareGroups, check, arguments)
 
 

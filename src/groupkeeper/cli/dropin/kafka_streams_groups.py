@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.dropin import groups_text, streams_groups_text
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, run_tool
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing
 from groupkeeper.cli.dropin.group_tool import GroupTool, run_group_tool
 from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
@@ -33,11 +33,6 @@ TOPICS_TO_DELETE = ("delete-all-internal-topics", "delete-internal-topic")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status."""
-    return run_tool(run, arguments)
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run the tool with these arguments; the result is the exit status."""
     return run_group_tool(StreamsGroups, check, arguments)
 
 
@@ -83,7 +78,7 @@ class StreamsGroups(GroupTool):
         if self.options.has("export"):
             say(self.reset.csv(_as_printed(plans)))
         else:
-            say(streams_groups_text.new_offsets(_as_printed(plans)))
+            say(groups_text.new_offsets(_as_printed(plans), (30, 30, 10, 15)))
 
     async def _reset(self, group_id: str, described: Batch[str, StreamsGroupDescription]) -> NewOffsets:
         if isinstance(described.failed.get(group_id), GroupIdNotFound):
@@ -121,7 +116,7 @@ class StreamsGroups(GroupTool):
                 say(f"Failed to delete internal topic: {topic}\n")
                 undeleted.setdefault(group_id, java.described(refused[topic]))
         in_order = {group_id: failed[group_id] for group_id in java.text_order(failed)}
-        say(streams_groups_text.deleted_groups(deleted, in_order))
+        say(groups_text.deleted_groups(deleted, in_order, kind="streams", none="''", end="."))
         if topics and deleted:
             say(streams_groups_text.deleted_topics([each for each in deleted if each in topics], undeleted))
 
@@ -134,8 +129,7 @@ class StreamsGroups(GroupTool):
         if self.options.has("all-input-topics"):
             arguments = [f"{topic}:{partition}" for topic, partition in await self.reset.input_offsets(group_id)]
         deleted = await delete_offsets(self.admin, group_id, arguments, self.recorder)
-        say(groups_text.deletion_text(group_id, deleted.failure))
-        say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
+        say(groups_text.deleted_offsets(group_id, deleted))
 
     async def describe(self) -> int:
         """--describe: the groups in the order given, up to the first that cannot be described.

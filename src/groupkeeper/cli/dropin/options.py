@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from groupkeeper.cli.java.releases import release
 from groupkeeper.cli.java.values import hash_order
-from groupkeeper.java_numbers import INT_MAX, LONG_MAX, parse_number
+from groupkeeper.java_numbers import LONG_MAX, parse_number
 from groupkeeper.protocol.java_hash import java_hash
 
 
@@ -56,10 +56,6 @@ class Option(NamedTuple):
     def takes_value(self) -> bool:
         return self.argument is not None
 
-    def __str__(self) -> str:
-        """As it appears in messages: `[group]`."""
-        return f"[{self.name}]"
-
 
 HELP = Option("help", "Show this help.", is_help=True)
 VERSION = Option("version", "Show the version of Kafka whose tool this one equals.", is_help=True)
@@ -94,7 +90,7 @@ class Options:
         return texts[0] if texts else None
 
     def numbers(self, name: str) -> list[int]:
-        """The values of an option of type Integer or Long. Raises OptionProblem for others."""
+        """The values of an option of type Long. Raises OptionProblem for others."""
         return [self._number(name, text) for text in self._texts.get(name, ())]
 
     def number(self, name: str) -> int | None:
@@ -107,7 +103,7 @@ class Options:
         return option.default if option is not None and isinstance(option.default, int) else None
 
     def _number(self, name: str, text: str) -> int:
-        number = parse_number(text, INT_MAX if self._table[name].kind == "Integer" else LONG_MAX)
+        number = parse_number(text, LONG_MAX)
         if number is None:
             raise OptionProblem(f"Cannot parse argument '{text}' of option {name}")
         return number
@@ -118,20 +114,15 @@ class Options:
 
 
 class OptionTable:
-    """The options of one tool, and how its arguments are read.
-
-    `abbreviations`: the beginning of a name stands for the name when no other option begins so. `summary`: what
-    the tool does, for our reference, where its own words (`purpose`) say it badly.
+    """The options of one tool, and how its arguments are read. `summary`: what the tool does, for our reference, where
+    its own words (`purpose`) say it badly.
     """
 
-    def __init__(
-        self, tool: str, purpose: str, options: Sequence[Option], *, abbreviations: bool = False, summary: str = ""
-    ) -> None:
+    def __init__(self, tool: str, purpose: str, options: Sequence[Option], *, summary: str = "") -> None:
         self.tool = tool
         self.purpose = purpose
         self.summary = summary or purpose
         self.options = {option.name: option for option in options}
-        self._abbreviations = abbreviations
 
     def derived(self, tool: str, purpose: str, options: Sequence[Option], *, without: Iterable[str]) -> OptionTable:
         """The table of a tool that has these options, too, but for some; `options` are others, or replace theirs."""
@@ -150,11 +141,8 @@ class OptionTable:
             token = rest.pop()
             if token == "--":
                 break
-            if token.startswith("--"):
-                name, text = _split(token[2:])
-                self._take(self._find(name), text, rest, found)
-            elif token.startswith("-") and token != "-":
-                self._take_short(token[1:], rest, found)
+            if _looks_like_an_option(token):
+                self._take(token, rest, found)
             else:
                 found.strays.append(token)
         if not any(option.is_help and found.has(option.name) for option in self.options.values()):
@@ -162,50 +150,24 @@ class OptionTable:
             self._check_available(found)
         return found
 
-    def _find(self, name: str) -> Option:
+    def _take(self, token: str, rest: list[str], found: Options) -> None:
+        is_long = token.startswith("--")
+        name, equals, text = token[1 + is_long :].partition("=")
         option = None if name in release().lacks else self.options.get(name)
-        if option is None and self._abbreviations:
-            longer = [o for o in self.options.values() if o.name.startswith(name)]
-            option = longer[0] if len(longer) == 1 and name else None
         if option is None:
-            raise OptionProblem(f"{name} is not a recognized option")
-        return option
-
-    def _take_short(self, token: str, rest: list[str], found: Options) -> None:
-        name, text = _split(token)
-        try:
-            option = self._find(name)
-        except OptionProblem:
-            self._take_cluster(token, rest, found)
-        else:
-            self._take(option, text, rest, found)
-
-    def _take_cluster(self, letters: str, rest: list[str], found: Options) -> None:
-        """Reads one-letter options written together, the last perhaps with its value: `-vf3`."""
-        cluster = []
-        for number, letter in enumerate(letters, 1):
-            if letter not in self.options:
-                raise OptionProblem(f"{letter} is not a recognized option")
-            value = letters[number:] if self.options[letter].takes_value else ""
-            cluster.append((self.options[letter], value or None))
-            if self.options[letter].takes_value:
-                break
-        for option, text in cluster:
-            self._take(option, text, rest, found)
-
-    def _take(self, option: Option, text: str | None, rest: list[str], found: Options) -> None:
+            # What follows one dash may be several options of one letter: the first of them is unknown to all tools.
+            raise OptionProblem(f"{name if is_long else token[1]} is not a recognized option")
         if not option.takes_value:
-            found.add(option.name)
-        elif text is not None:
-            found.add(option.name, text)
-        elif not option.optional:
-            if not rest:
-                raise OptionProblem(f"Option {option.name} requires an argument")
-            found.add(option.name, rest.pop())
-        elif rest and not _looks_like_an_option(rest[-1]):
-            found.add(option.name, rest.pop())
+            found.add(name)
+        elif equals:
+            found.add(name, text)
+        elif option.optional:
+            has_value = bool(rest) and not _looks_like_an_option(rest[-1])
+            found.add(name, rest.pop() if has_value else None)
+        elif rest:
+            found.add(name, rest.pop())
         else:
-            found.add(option.name)
+            raise OptionProblem(f"Option {name} requires an argument")
 
     def _check_required(self, found: Options) -> None:
         missing = [option.name for option in self.options.values() if option.required and not found.has(option.name)]
@@ -227,6 +189,15 @@ def need_one_of(options: Options, action: str, names: Iterable[str], shown: Iter
         raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")
 
 
+def need_one_action(options: Options, actions: Iterable[str], end: str = "") -> str:
+    """The action that was given. Raises UsageProblem unless it is one; `end`: the end of its text."""
+    given = options.given(actions)
+    if len(given) != 1:
+        names = ", ".join(f"--{name}" for name in actions)
+        raise UsageProblem(f"Command must include exactly one action: {names}{end}")
+    return given[0]
+
+
 def refuse_several(options: Options, names: Sequence[str]) -> None:
     """Raise UsageProblem when two of the options were given."""
     for name in names:
@@ -236,11 +207,6 @@ def refuse_several(options: Options, names: Sequence[str]) -> None:
 def in_hash_order(names: Iterable[str]) -> list[str]:
     """Up to twelve options in the order of a Java HashSet, which messages show."""
     return hash_order(names, lambda name: 31 + java_hash(name))
-
-
-def _split(token: str) -> tuple[str, str | None]:
-    name, equals, text = token.partition("=")
-    return name, text if equals else None
 
 
 def _looks_like_an_option(token: str) -> bool:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
-from groupkeeper.cli.dropin.consumer_groups_options import check_decided, check_views
-from groupkeeper.cli.dropin.options import Option, Options, UsageProblem, need_one_of, refuse, refuse_several
+from groupkeeper.cli.dropin.consumer_groups_options import (
+    check_decided,
+    check_delete_offsets,
+    check_views,
+    refuse_unneeded,
+)
+from groupkeeper.cli.dropin.options import Option, Options, UsageProblem, need_one_action, need_one_of, refuse_several
 from groupkeeper.cli.java.releases import release
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
@@ -49,16 +54,11 @@ def check(options: Options) -> None:
         check_views(options)
     if options.has("delete"):
         _check_delete(options)
-    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
-        raise UsageProblem("Option [delete-offsets] takes the following options: [group], [topic]")
+    check_delete_offsets(options)
     if options.has("reset-offsets"):
         _check_reset(options)
-    refuse(options, "group", ("all-groups",))
-    refuse(options, "group", ("list",))
-    refuse(options, "topic", ("list", "describe"))
-    if len(options.given(ACTIONS)) != 1:
-        names = ", ".join(f"--{name}" for name in ACTIONS)
-        raise UsageProblem(f"Command must include exactly one action: {names}.")
+    refuse_unneeded(options)
+    need_one_action(options, ACTIONS, ".")
 
 
 def _check_delete(options: Options) -> None:
