@@ -152,15 +152,7 @@ def _show(options: Namespace) -> None:
     name = options.name or context_files.current()
     if name is None:
         raise ContextProblem("no context is in use: name one, or choose one with 'groupkeeper context use NAME'")
-    context = context_files.read(name)
-    properties = {context_files.SERVERS: context.bootstrap_server}
-    if context.command_config is not None:
-        properties[context_files.COMMAND_CONFIG] = context.command_config
-    if context.is_protected:
-        properties[context_files.PROTECTED] = "true"
-    if context.journal is not None:
-        properties[context_files.JOURNAL] = context.journal
-    properties |= context.properties
+    properties = context_files.read(name).all_properties()
     rows: list[Row] = [{"name": key, "value": context_files.masked(key, value)} for key, value in properties.items()]
     print_report(options, PROPERTIES, Page(rows))
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import UsageMistake, admin_of
+from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, refusing
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.output import complain
@@ -88,12 +88,9 @@ def _run(options: Namespace) -> int:
     except ImportError as missing:
         complain(f"error: groupkeeper mcp needs {missing.name}: pip install '.[mcp]' in a checkout brings it\n")
         return 1
-    try:
+    with refusing(options):
         access = _access(options)
         toolbox, looks = _toolbox(options, access)
-    except UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
     try:
         listening = None if access is None else listen(_HOST, options.http_port, "--http-port")
     except OSError as problem:

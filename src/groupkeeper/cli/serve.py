@@ -7,11 +7,12 @@ import signal
 import socket
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import garbage, values
-from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, admin_of
+from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, refusing
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.cli.framework.output import complain
@@ -164,13 +165,10 @@ def _run(options: Namespace) -> int:
     except ImportError as missing:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install '.[serve]' in a checkout brings it\n")
         return 1
-    try:
+    with refusing(options):
         rules = _rules(options)
         clusters = usable_clusters_of(options)
         groups, topics = choice_of(options, "group"), choice_of(options, "topic")
-    except UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
     garbage.look_less_often()
     log_to_stderr(options, "%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     try:
@@ -180,7 +178,7 @@ def _run(options: Namespace) -> int:
     except (HistoryFailed, OSError) as problem:
         complain(f"error: {problem}\n")
         return 1
-    openers = {name: _opener(cluster, options.timeout) for name, cluster in clusters.items()}
+    openers = {name: partial(admin_of, each, options.timeout, _TIMEOUT_MS) for name, each in clusters.items()}
     archive = Archive(history)
     wanted = WantedGroups(groups, topics, options.lag_to == "lso", not options.no_record_times, rules.short_ms)
     schedule = Schedule(options.interval / 1000, wanted)
@@ -297,10 +295,6 @@ def _history(options: Namespace) -> History | None:
 def _address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return str(Address(host, port))
-
-
-def _opener(cluster: Cluster, given_ms: int | None) -> Callable[[], Admin]:
-    return lambda: admin_of(cluster, given_ms, _TIMEOUT_MS)
 
 
 COMMAND = Command(

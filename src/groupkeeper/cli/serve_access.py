@@ -124,18 +124,11 @@ def admission_of(
     if options.allow_changes and kept is not None:
         desk = Desk(openers, kept, tell, choice_of(options, "group"), ways)
     files = [
-        *(
-            [ServedFile(options.roles, lambda: access.take_roles(roles_of(options, changes=options.allow_changes)))]
-            if options.roles
-            else ()
-        ),
-        *(
-            [ServedFile(options.token_file, lambda: access.take_tokens(tokens_of(options)))]
-            if options.token_file
-            else ()
-        ),
+        ServedFile(options.roles, lambda: access.take_roles(roles_of(options, changes=options.allow_changes))),
+        ServedFile(options.token_file, lambda: access.take_tokens(tokens_of(options))),
     ]
-    return PageAccess(access, desk, None if kept is None else ChangeRecord(kept), token, files, oidc)
+    record = None if kept is None else ChangeRecord(kept)
+    return PageAccess(access, desk, record, token, [each for each in files if each.path], oidc)
 
 
 def _check(options: Namespace, *, is_local: bool) -> None:

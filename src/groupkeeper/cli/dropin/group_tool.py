@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -92,10 +93,10 @@ class GroupTool(ABC):
 
     @cached_property
     def recorder(self) -> Recorder | None:
-        """Journals what the tool changes."""
-        from groupkeeper.cli.framework.journals import drop_in_recorder
+        """Journals what the tool changes. It must print the same as the official one: failures are ignored."""
+        from groupkeeper.cli.framework.journals import recorder
 
-        return drop_in_recorder(self.table.tool)
+        return recorder((self.table.tool, *sys.argv[1:]), lambda problem: None)
 
     def text_of(self, failure: Exception) -> str:
         """The text about a failed request."""

@@ -5,6 +5,7 @@ The plan (--generate without --output-file) and the results go to standard outpu
 
 from __future__ import annotations
 
+import sys
 import time
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
@@ -214,9 +215,8 @@ async def _with_plan(options: Options, operation: str) -> int:
 async def _execute(admin: Admin, report: ResetReport) -> int:
     report.groups.refuse_active(report.group_id)
     _tell_of(report)
-    offsets, troubles = await group_reset.execute(
-        admin, report, recorder(TOOL, lambda problem: warn(f"the change is not journalled: {problem}"))
-    )
+    journalling = recorder((TOOL, *sys.argv[1:]), lambda problem: warn(f"the change is not journalled: {problem}"))
+    offsets, troubles = await group_reset.execute(admin, report, journalling)
     rows = [(report.group_id, tp.topic, str(tp.partition), str(offset)) for tp, offset in sorted(offsets.items())]
     say(_columns(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows))
     for trouble in troubles:

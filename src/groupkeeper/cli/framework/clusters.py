@@ -7,8 +7,8 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 from groupkeeper.cli.framework import context_files, garbage, render, values
@@ -33,6 +33,16 @@ Pages = Callable[["ClusterSession"], AsyncIterator[Page]]
 
 class UsageMistake(Exception):
     """The arguments make no sense together, or for the client."""
+
+
+@contextmanager
+def refusing(options: Namespace) -> Iterator[None]:
+    """Ends the command with a wrong usage where the block raises UsageMistake."""
+    try:
+        yield
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
 
 
 class Cluster(NamedTuple):
@@ -248,13 +258,10 @@ def _referred(context: context_files.Context) -> Mapping[str, str]:
 
 def run_report(options: Namespace, report_of: Callable[[Namespace], ClusterReport]) -> int:
     """Run a command, stream its report, and return the exit status."""
-    try:
+    with refusing(options):
         report = report_of(options)
         cluster = cluster_of(options)
         return write_report(options, report, lambda progress: pages_of(cluster, report, options, progress))
-    except UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
 
 
 def write_report(
@@ -331,17 +338,12 @@ def _writer(options: Namespace, report: ClusterReport) -> render.Writer:
         return render.JsonWriter(report.schema, report.more, encoding=sys.stdout.encoding)
     if options.output == "csv":
         return render.CsvWriter(report.schema)
-    is_coloured = has_colour(sys.stdout, options.color)
-    if options.wide:
-        every = [column.name for column in report.schema.columns]
-        return render.TableWriter(
-            report.schema, has_colour=is_coloured, with_columns=every, limit=None, encoding=sys.stdout.encoding
-        )
+    every = [column.name for column in report.schema.columns]
     return render.TableWriter(
         report.schema,
-        has_colour=is_coloured,
-        with_columns=report.with_columns,
-        limit=columns_of(sys.stdout) or render.WIDTH,
+        has_colour=has_colour(sys.stdout, options.color),
+        with_columns=every if options.wide else report.with_columns,
+        limit=None if options.wide else columns_of(sys.stdout) or render.WIDTH,
         cuts_names=is_terminal(sys.stdout),
         encoding=sys.stdout.encoding,
     )

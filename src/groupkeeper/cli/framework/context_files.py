@@ -47,6 +47,16 @@ class Context(NamedTuple):
     journal: str | None = None
     """Where its changes are journalled; None: as for other clusters."""
 
+    def all_properties(self) -> dict[str, str]:
+        """What its file has."""
+        own = {
+            SERVERS: self.bootstrap_server,
+            COMMAND_CONFIG: self.command_config,
+            PROTECTED: "true" if self.is_protected else None,
+            JOURNAL: self.journal,
+        }
+        return {name: value for name, value in own.items() if value} | dict(self.properties)
+
 
 def folder() -> Path:
     """The folder of the files: $XDG_CONFIG_HOME/groupkeeper, %APPDATA%\\groupkeeper on Windows."""
@@ -113,11 +123,7 @@ def _unknown(name: str) -> str:
 
 def write(context: Context) -> None:
     """Writes the context, over one with its name. Raises ContextProblem."""
-    own = {COMMAND_CONFIG: context.command_config} if context.command_config else {}
-    own |= {PROTECTED: "true"} if context.is_protected else {}
-    own |= {JOURNAL: context.journal} if context.journal else {}
-    properties = {SERVERS: context.bootstrap_server, **own, **context.properties}
-    lines = [f"{escaped(name, is_key=True)}={escaped(value)}\n" for name, value in properties.items()]
+    lines = [f"{escaped(name, is_key=True)}={escaped(value)}\n" for name, value in context.all_properties().items()]
     _replace(path_of(context.name), "".join(lines))
 
 

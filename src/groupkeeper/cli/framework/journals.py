@@ -5,7 +5,6 @@ or `off`; without both it is a file at the platform's place.
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -86,29 +85,23 @@ def own_recorder(options: Namespace, notes: list[str]) -> Recorder | None:
     def tell(problem: str) -> None:
         notes.append(f"the change is not journalled, and cannot be undone: {problem}")
 
-    return _recorder(words_of(options), tell, options)
+    return recorder(words_of(options), tell, options)
 
 
-def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | None:
-    """A recorder of this program's changes; None: the journal is turned off. `on_failure`: see Recorder."""
-    return _recorder((tool, *sys.argv[1:]), on_failure)
-
-
-def _recorder(
+def recorder(
     words: Sequence[str], on_failure: Callable[[str], None] | None, options: Namespace | None = None
 ) -> Recorder | None:
-    """Raises OperationRefused: a change that is not in the team's journal would be known to one machine only."""
+    """A recorder of changes by the command of these words; None: the journal is turned off. `on_failure`: see Recorder;
+    `options`: as of `journal`.
+
+    Raises OperationRefused: a change that is not in the team's journal would be known to one machine only.
+    """
     where = journal(options)
 
     def refuse(problem: str) -> None:
         raise OperationRefused(f"nothing was changed, as the journal cannot be written: {problem}")
 
     return None if where is None else Recorder(where, words, on_failure if isinstance(where, Journal) else refuse)
-
-
-def drop_in_recorder(tool: str) -> Recorder | None:
-    """The recorder of tools that must print the same as official ones: a journal that cannot be written is ignored."""
-    return recorder(tool, lambda problem: None)
 
 
 def way_back(recorder: Recorder, options: Namespace) -> str:

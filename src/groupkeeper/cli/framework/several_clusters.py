@@ -23,6 +23,7 @@ from groupkeeper.cli.framework.clusters import (
     is_pattern,
     pages_of,
     refusals_of,
+    refusing,
     write_report,
 )
 from groupkeeper.cli.framework.commands import ArgumentParser
@@ -162,7 +163,7 @@ def run_reports(options: Namespace, report_of: Callable[[Namespace], ClusterRepo
     A failure of one cluster doesn't affect the others. With several clusters, rows, problems and notes have the
     cluster's name.
     """
-    try:
+    with refusing(options):
         clusters = clusters_of(options)
         report = report_of(options)
         if len(clusters) > 1:
@@ -173,9 +174,6 @@ def run_reports(options: Namespace, report_of: Callable[[Namespace], ClusterRepo
             return pages if report.in_order is None else report.in_order(pages)
 
         return write_report(options, report, ask)
-    except UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
 
 
 def _all_pages(
@@ -184,7 +182,7 @@ def _all_pages(
     """The pages of all clusters."""
     if len(clusters) == 1:
         [(name, cluster)] = clusters.items()
-        return _pages_of_one(name, cluster, report, options, progress)
+        return _pages_of(name, cluster, report, options, progress, is_only=True)
     if report.has_lines:
         return _as_they_come([_pages_again(name, each, report, options, progress) for name, each in clusters.items()])
     pages_by_cluster = {name: _pages_of(name, cluster, report, options, progress) for name, cluster in clusters.items()}
@@ -192,33 +190,25 @@ def _all_pages(
     return _one_after_the_other(pages_by_cluster, _Absences(report.may_lack), patience_s)
 
 
-async def _pages_of_one(
-    name: str, cluster: Cluster | Problem, report: ClusterReport, options: Namespace, progress: Progress
-) -> AsyncGenerator[Page, None]:
-    if isinstance(cluster, Problem):
-        yield Page(problems=[cluster])
-        return
-    is_shown = options.wide or options.output != "table"
-    async with aclosing(pages_of(cluster, report, options, progress)) as pages:
-        async for page in pages:
-            yield _in_cluster(page, name) if is_shown else page
-
-
 async def _pages_of(
-    name: str, cluster: Cluster | Problem, report: ClusterReport, options: Namespace, progress: Progress
+    name: str,
+    cluster: Cluster | Problem,
+    report: ClusterReport,
+    options: Namespace,
+    progress: Progress,
+    *,
+    is_only: bool = False,
 ) -> AsyncGenerator[Page, None]:
-    """The pages of one cluster among others."""
+    """The pages of one cluster among others. `is_only`: there are none, and only whole rows have its name."""
+    own = None if is_only else name
     if isinstance(cluster, Problem):
-        yield Page(problems=[cluster._replace(cluster=name)])
+        yield Page(problems=[cluster._replace(cluster=own)])
         return
-    async with aclosing(pages_of(cluster, report, options, progress, name)) as pages:
+    is_in_rows = not is_only or options.wide or options.output != "table"
+    async with aclosing(pages_of(cluster, report, options, progress, own)) as pages:
         async for page in pages:
-            problems = [problem._replace(cluster=name) for problem in page.problems]
-            yield _in_cluster(page, name)._replace(problems=problems)
-
-
-def _in_cluster(page: Page, name: str) -> Page:
-    return page._replace(rows=[{**row, CLUSTER.name: name} for row in page.rows])
+            rows = [{**row, CLUSTER.name: name} for row in page.rows] if is_in_rows else page.rows
+            yield page._replace(rows=rows, problems=[problem._replace(cluster=own) for problem in page.problems])
 
 
 async def _pages_again(

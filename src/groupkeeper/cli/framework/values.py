@@ -266,25 +266,20 @@ def checkpoint(text: str) -> NamedCheckpoint:
     return NamedCheckpoint(cluster, name or None, path)
 
 
-@called("N")
-def number(text: str) -> int:
-    """A number of at least 0."""
-    if not (text.isascii() and text.isdecimal()):
-        raise ArgumentTypeError(f"{text!r}: expected a number, at least 0")
-    return int(text)
+def between(least: int, most: int | None = None, kind: str = "number") -> Callable[[str], int]:
+    """Parses a whole number from `least` to `most`, None: to any. `kind`: what the number is."""
+    expected = f"{kind}, at least {least}" if most is None else f"{kind} from {least} to {most}"
+
+    @called("N")
+    def parse(text: str) -> int:
+        if text.isascii() and text.isdecimal() and least <= int(text) and (most is None or int(text) <= most):
+            return int(text)
+        raise ArgumentTypeError(f"{text!r}: expected a {expected}")
+
+    return parse
 
 
-@called("N")
-def count(text: str) -> int:
-    """A number of at least 1."""
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise ArgumentTypeError(f"{text!r}: expected a number, at least 1")
-    return int(text)
-
-
-@called("N")
-def port(text: str) -> int:
-    """A port to listen on; 0: any free port."""
-    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
-        raise ArgumentTypeError(f"{text!r}: expected a port from 0 to 65535")
-    return int(text)
+number = between(0)
+count = between(1)
+port = between(0, 65535, "port")
+"""A port to listen on; 0: any free port."""

@@ -86,44 +86,24 @@ _SORTS = {
 }
 
 
-def _columns(*schemas: Schema) -> list[str]:
-    return list(dict.fromkeys(name for schema in schemas for name in _SORTS[schema.report]))
+def _adding(*schemas: Schema, has_views: bool = False, has_lag: bool = True) -> Callable[[ArgumentParser], None]:
+    """Adds the arguments of a command that shows rows of one of the schemas."""
 
+    def add(command: ArgumentParser) -> None:
+        add_groups(command)
+        add_filters(command, of_all_types=True)
+        if has_views:
+            views = ["offsets", "members", "state", "topology"]
+            command.add_argument("--view", choices=views, default="offsets", help="default: offsets")
+        add_topics(command)
+        if has_lag:
+            for option, given in _OF_LAG.items():
+                command.add_argument(option, **given)
+            statuses.add_status(command)
+        add_order(command, list(dict.fromkeys(name for schema in schemas for name in _SORTS[schema.report])))
+        add_cluster(command, may_be_several=True)
 
-def _add_describe(command: ArgumentParser) -> None:
-    add_groups(command)
-    add_filters(command, of_all_types=True)
-    command.add_argument(
-        "--view", choices=["offsets", "members", "state", "topology"], default="offsets", help="default: offsets"
-    )
-    add_topics(command)
-    _add_lag(command)
-    statuses.add_status(command)
-    add_order(command, _columns(OFFSETS, MEMBERS, STATES, TOPOLOGY, TOPIC_SUMS))
-    add_cluster(command, may_be_several=True)
-
-
-def _add_offsets(command: ArgumentParser) -> None:
-    add_groups(command)
-    add_filters(command, of_all_types=True)
-    add_topics(command)
-    _add_lag(command)
-    statuses.add_status(command)
-    add_order(command, _columns(OFFSETS, TOPIC_SUMS))
-    add_cluster(command, may_be_several=True)
-
-
-def _add_members(command: ArgumentParser) -> None:
-    add_groups(command)
-    add_filters(command, of_all_types=True)
-    add_topics(command)
-    add_order(command, _columns(MEMBERS))
-    add_cluster(command, may_be_several=True)
-
-
-def _add_lag(command: ArgumentParser) -> None:
-    for option, given in _OF_LAG.items():
-        command.add_argument(option, **given)
+    return add
 
 
 def _report(view: str | None) -> Callable[[Namespace], ClusterReport]:
@@ -378,27 +358,29 @@ def _of_queues(queues: Mapping[str, DeadLetterQueue]) -> list[str]:
     return [f"the dead-letter queue of share group {group_id} is {queue}" for group_id, queue in sorted(queues.items())]
 
 
-DESCRIBE_EXAMPLES = """\
+DESCRIBE = Command(
+    _adding(OFFSETS, MEMBERS, STATES, TOPOLOGY, TOPIC_SUMS, has_views=True),
+    lambda options: run_reports(options, _report(None)),
+    examples="""\
   groupkeeper groups describe billing
   groupkeeper groups describe 'orders-*' --view members --wide
-  groupkeeper groups describe --all-groups --context '*' --output json"""
+  groupkeeper groups describe --all-groups --context '*' --output json""",
+)
 
-DESCRIBE = Command(_add_describe, lambda options: run_reports(options, _report(None)), examples=DESCRIBE_EXAMPLES)
-
-OFFSETS_EXAMPLES = """\
+OFFSETS_COMMAND = Command(
+    _adding(OFFSETS, TOPIC_SUMS),
+    lambda options: run_reports(options, _report("offsets")),
+    examples="""\
   groupkeeper groups offsets billing shipping
   groupkeeper groups offsets 'orders-*' --topic 'eu-*' --sort lag --top 20
   groupkeeper groups offsets --all-groups --sum group --sort lag --output csv
-  groupkeeper groups offsets --all-groups --context '*' --min-lag 10000 --sort readable --top 20"""
-
-OFFSETS_COMMAND = Command(
-    _add_offsets, lambda options: run_reports(options, _report("offsets")), examples=OFFSETS_EXAMPLES
+  groupkeeper groups offsets --all-groups --context '*' --min-lag 10000 --sort readable --top 20""",
 )
 
-MEMBERS_EXAMPLES = """\
-  groupkeeper groups members billing
-  groupkeeper groups members --all-groups --output csv"""
-
 MEMBERS_COMMAND = Command(
-    _add_members, lambda options: run_reports(options, _report("members")), examples=MEMBERS_EXAMPLES
+    _adding(MEMBERS, has_lag=False),
+    lambda options: run_reports(options, _report("members")),
+    examples="""\
+  groupkeeper groups members billing
+  groupkeeper groups members --all-groups --output csv""",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from collections.abc import Mapping
 
 from groupkeeper.protocol.re2_syntax import UNICODE_CLASSES
 
@@ -22,67 +23,44 @@ _WORD = _CASED | _DIGITS | {"_"}
 SHORT = {"d": _DIGITS, "h": NONE, "s": NONE, "v": NONE, "w": _WORD}
 """The classes of one letter after a backslash; the capital letter is the rest."""
 
+
+def _by_name(names: Mapping[frozenset[str], str]) -> dict[str, frozenset[str]]:
+    return {name: letters for letters, some in names.items() for name in some.split()}
+
+
 # POSIX classes and those of java.lang.Character.
-_NAMED = {
-    "all": NAME_LETTERS,
-    "L1": NAME_LETTERS,
-    "LC": _CASED,
-    "LD": _CASED | _DIGITS,
-    "ASCII": NAME_LETTERS,
-    "Alnum": _CASED | _DIGITS,
-    "Alpha": _CASED,
-    "Blank": NONE,
-    "Cntrl": NONE,
-    "Digit": _DIGITS,
-    "Graph": NAME_LETTERS,
-    "Lower": _LOWER,
-    "Print": NAME_LETTERS,
-    "Punct": _MARKS,
-    "Space": NONE,
-    "Upper": _UPPER,
-    "XDigit": _HEX,
-    "javaLowerCase": _LOWER,
-    "javaUpperCase": _UPPER,
-    "javaAlphabetic": _CASED,
-    "javaIdeographic": NONE,
-    "javaTitleCase": NONE,
-    "javaDigit": _DIGITS,
-    "javaDefined": NAME_LETTERS,
-    "javaLetter": _CASED,
-    "javaLetterOrDigit": _CASED | _DIGITS,
-    "javaJavaIdentifierStart": _CASED | {"_"},
-    "javaJavaIdentifierPart": _WORD,
-    "javaUnicodeIdentifierStart": _CASED,
-    "javaUnicodeIdentifierPart": _WORD,
-    "javaIdentifierIgnorable": NONE,
-    "javaSpaceChar": NONE,
-    "javaWhitespace": NONE,
-    "javaISOControl": NONE,
-    "javaMirrored": NONE,
-}
+_NAMED = _by_name(
+    {
+        NAME_LETTERS: "all L1 ASCII Graph Print javaDefined",
+        _CASED: "LC Alpha javaAlphabetic javaLetter javaUnicodeIdentifierStart",
+        _CASED | _DIGITS: "LD Alnum javaLetterOrDigit",
+        _CASED | {"_"}: "javaJavaIdentifierStart",
+        _WORD: "javaJavaIdentifierPart javaUnicodeIdentifierPart",
+        _LOWER: "Lower javaLowerCase",
+        _UPPER: "Upper javaUpperCase",
+        _DIGITS: "Digit javaDigit",
+        _HEX: "XDigit",
+        _MARKS: "Punct",
+        NONE: "Blank Cntrl Space javaIdeographic javaTitleCase javaIdentifierIgnorable javaSpaceChar javaWhitespace "
+        "javaISOControl javaMirrored",
+    }
+)
 
 # The properties after "Is", in capitals without low lines.
-_BINARY = {
-    "ALPHABETIC": _CASED,
-    "LETTER": _CASED,
-    "IDEOGRAPHIC": NONE,
-    "LOWERCASE": _LOWER,
-    "UPPERCASE": _UPPER,
-    "TITLECASE": NONE,
-    "WHITESPACE": NONE,
-    "CONTROL": NONE,
-    "PUNCTUATION": _MARKS,
-    "HEXDIGIT": _HEX,
-    "ASSIGNED": NAME_LETTERS,
-    "NONCHARACTERCODEPOINT": NONE,
-    "DIGIT": _DIGITS,
-    "ALNUM": _CASED | _DIGITS,
-    "BLANK": NONE,
-    "GRAPH": NAME_LETTERS,
-    "PRINT": NAME_LETTERS,
-    "WORD": _WORD,
-    "JOINCONTROL": NONE,
-}
+_BINARY = _by_name(
+    {
+        NAME_LETTERS: "ASSIGNED GRAPH PRINT",
+        _CASED: "ALPHABETIC LETTER",
+        _CASED | _DIGITS: "ALNUM",
+        _WORD: "WORD",
+        _LOWER: "LOWERCASE",
+        _UPPER: "UPPERCASE",
+        _DIGITS: "DIGIT",
+        _HEX: "HEXDIGIT",
+        _MARKS: "PUNCTUATION",
+        NONE: "IDEOGRAPHIC TITLECASE WHITESPACE CONTROL NONCHARACTERCODEPOINT BLANK JOINCONTROL",
+    }
+)
 
 _CATEGORIES = frozenset(
     """

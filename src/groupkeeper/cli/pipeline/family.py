@@ -18,8 +18,8 @@ from groupkeeper.cli.framework.clusters import (
     TIMEOUT_MS,
     TIMEOUT_PROPERTY,
     Cluster,
-    UsageMistake,
     beside,
+    refusing,
     tell_of_refusals,
 )
 from groupkeeper.cli.framework.commands import Command, CommandName, Family
@@ -201,16 +201,13 @@ def check_checkpoints(options: Namespace) -> None:
             options.refuse(f"argument --checkpoint: no cluster is called {each.cluster}: name it by NAME=HOST:PORT")
 
 
-def _snapshot(options: Namespace) -> int:
-    check_checkpoints(options)
-    check_lake(options)
-    return run_job(options, "snapshot", snapshot_work(options))
+def _refreshing(name: str, *, from_start: bool = False) -> Callable[[Namespace], int]:
+    def run(options: Namespace) -> int:
+        check_checkpoints(options)
+        check_lake(options)
+        return run_job(options, name, snapshot_work(options, from_start=from_start))
 
-
-def _rebuild(options: Namespace) -> int:
-    check_checkpoints(options)
-    check_lake(options)
-    return run_job(options, "rebuild", snapshot_work(options, from_start=True))
+    return run
 
 
 def snapshot_work(options: Namespace, *, from_start: bool = False) -> JobFunction:
@@ -350,11 +347,8 @@ def _json_text(options: Namespace, name: str, summary: Summary | None, error: st
 def named_clusters(options: Namespace) -> list[tuple[str, Cluster]]:
     """The clusters that the options name, each with its name; "": it is called by its cluster id."""
     if not hasattr(options, "named_clusters"):  # notes about them are written once
-        try:
+        with refusing(options):
             found = several_clusters.usable_clusters_of(options, by_servers=True)
-        except UsageMistake as mistake:
-            options.refuse(str(mistake))
-            raise
         options.named_clusters = [
             ("" if name == cluster.bootstrap_server else name, cluster) for name, cluster in found.items()
         ]
@@ -416,7 +410,7 @@ async def _planned(options: ReadOptions, screen: Screen) -> ReadPlan:
 
 SNAPSHOT = Command(
     _add_snapshot_arguments,
-    _snapshot,
+    _refreshing("snapshot"),
     "Append the new records of the clusters' offsets topics to the history in DIR, and bring all other tables up to "
     "date (docs/pipeline.md). Spark runs on this machine by default.",
     """\
@@ -425,7 +419,7 @@ SNAPSHOT = Command(
 )
 REBUILD = Command(
     _add_snapshot_arguments,
-    _rebuild,
+    _refreshing("rebuild", from_start=True),
     "Like snapshot, but all tables are rebuilt from the whole history in DIR: for use when a table is damaged. The "
     "history itself (commits, group_records) stays as it is.",
     """\

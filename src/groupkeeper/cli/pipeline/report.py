@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"where the page is written; default: {_FILE} in DIR, if DIR is on this machine",
     )
     parser.add_argument(
-        "--top", type=_top, default=10, metavar="N", help="how many of the worst groups are plotted; default: 10"
+        "--top", type=values.between(1, 100), default=10, help="how many of the worst groups are plotted; default: 10"
     )
     parser.add_argument(
         "--last", type=_hours, default=_HOURS, metavar="DURATION",
@@ -67,12 +67,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
     family.add_journals(parser)
     add_privacy(parser)
     family.add_spark(parser)
-
-
-def _top(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 100):
-        raise ArgumentTypeError(f"{text!r}: expected a number from 1 to 100")
-    return int(text)
 
 
 def _hours(text: str) -> float:

@@ -55,15 +55,13 @@ def _add_history(command: ArgumentParser) -> None:
 
 def _history(options: Namespace) -> int:
     try:
-        where = _opened(options)
+        with clusters.refusing(options):
+            where = _opened(options)
         if options.id is None and (options.context or options.bootstrap_server):
             return run_reports(options, lambda _: clusters.ClusterReport(HISTORY, _pages_of_cluster))
         if options.id is None:
             return _list(options, where)
         return _one(options, _loaded(where, options.id))
-    except clusters.UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
     except (NoSuchChange, JournalUnreadable) as problem:
         return clusters.print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
 
