@@ -21,13 +21,14 @@ from groupkeeper.broker.network.server import Server
 from groupkeeper.broker.placement.placements import JOURNAL, Placements
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.settings.catalog import unknown_text
-from groupkeeper.broker.settings.client_metrics import ClientMetrics
+from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
 from groupkeeper.broker.settings.features import FeatureLevels
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
 from groupkeeper.broker.settings.names import is_plug_in
 from groupkeeper.broker.settings.of_nodes import give_to_nodes, taken_out
+from groupkeeper.broker.settings.stored import StoredSettings
 from groupkeeper.broker.settings.table import property_text
 from groupkeeper.broker.shares.state_host import ShareStateHost
 from groupkeeper.broker.storage.directory import StorageDirectory
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
     from groupkeeper.broker.observing.metrics import Metrics
     from groupkeeper.broker.quotas.client_quotas import Mutations
-    from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
     from groupkeeper.broker.security.acls import Acl
     from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.shares.sessions import ShareSessions
@@ -75,7 +75,7 @@ class Broker(Outages):
     """The levels of features that were changed while the broker ran."""
     dynamic_config: DynamicConfig
     """The settings that were changed while the broker ran."""
-    client_metrics: ClientMetrics
+    client_metrics: StoredSettings[MetricsSubscription]
     """The subscriptions to clients' metrics."""
     cleaner: LogCleaner
     """Retention and compaction of the logs."""
@@ -146,7 +146,6 @@ class Broker(Outages):
         self._fetch_sessions: FetchSessions | None = None
         self._share_sessions: ShareSessions | None = None
         self._security: Security | None = None
-        self._acls: AclAuthorizer | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -169,34 +168,26 @@ class Broker(Outages):
             opened.callback(self.files.close_all)
             self.cluster_id = self._directory.cluster_id
             self.features = FeatureLevels(self._directory, self.config)
-            opened.callback(self.features.close)
-            self.features.load()
-            self.features.on_changed(self._take_features)
+            self.features.on_changed.append(self._take_features)
             self.dynamic_config = DynamicConfig(self._directory, self.config)
-            opened.callback(self.dynamic_config.close)
-            self.dynamic_config.load()
-            opened.callback(self._close_security)
+            opened.callback(self._forget_access, self.authorizer)
             self._open_security()
-            opened.callback(self._close_authorizer)
             self._open_authorizer()
             self._open_audit(opened)
             self.quotas = ClientQuotas(self._directory, self.config)
-            opened.callback(self.quotas.close)
             self.topics = Topics(self._directory, self.config, self.files, self._placements())
             opened.callback(self.topics.close, is_for_good=self._is_temporary)
             self.topics.load()
             if len(self.fronts) > 1:
-                self.topics.on_created(self._topic_created)
-                self.topics.on_changed(self._topic_created)
+                self.topics.on_created.append(self._topic_created)
+                self.topics.on_changed.append(self._topic_created)
             self.share_states = ShareStateHost(self)
             opened.push_async_callback(self.share_states.stop)
             await self.share_states.start()
             self.group_configs = GroupConfigs(self._directory, self.config)
-            opened.callback(self.group_configs.close)
-            self.group_configs.load()
-            self.client_metrics = ClientMetrics(self._directory)
-            opened.callback(self.client_metrics.close)
-            self.client_metrics.load()
+            self.client_metrics = StoredSettings(
+                self._directory, "client-metrics", "client metrics", "name", MetricsSubscription
+            )
             self.groups = GroupHost(self, self.share_states.perform)
             opened.push_async_callback(self.groups.stop)
             await self.groups.start()
@@ -206,7 +197,7 @@ class Broker(Outages):
             self.cleaner = LogCleaner(self.topics, self.config, self.files, self.now_ms, self._is_being_read)
             opened.push_async_callback(self.cleaner.stop)
             self.cleaner.start()
-            self.dynamic_config.on_changed(self._take_settings)
+            self.dynamic_config.on_changed.append(self._take_settings)
             opened.push_async_callback(self._end_share_sessions)
             opened.callback(self.cancel_moves)
             self.move_back_later(self.topics.logs())
@@ -258,40 +249,27 @@ class Broker(Outages):
                 config.given = {**throwaway_settings(self.storage_path), **config.given}
         if self._users or any(protocol != "PLAINTEXT" for protocol in protocols.values()):
             self.security.open(protocols)
-            self.dynamic_config.on_check(self.security.check)
-
-    def _close_security(self) -> None:
-        security, self._security = self._security, None
-        if security is not None:
-            security.close()
+            self.dynamic_config.on_check.append(self.security.check)
 
     def _open_authorizer(self) -> None:
         if self.config.authorizer_class_name and type(self.authorizer) is Authorizer:
             from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
 
-            self.authorizer = self._acls = AclAuthorizer(self._directory, self.config)
+            self.authorizer = acls = AclAuthorizer(self._directory, self.config)
             for acl in self._given_acls:
-                self._acls.create(acl)
+                acls.create(acl)
 
     def _open_audit(self, opened: AsyncExitStack) -> None:
         if self.config.groupkeeper_audit_file:
             from groupkeeper.broker.security.audit import AuditedAuthorizer, AuditLog
 
             self.audit = AuditLog(self.config)
-            opened.callback(self._close_audit, self.authorizer)
+            opened.callback(self.audit.close)
             self.authorizer = AuditedAuthorizer(self.authorizer, self.audit)
 
-    def _close_audit(self, authorizer: Authorizer) -> None:
-        audit, self.audit = self.audit, None
-        self.authorizer = authorizer
-        if audit is not None:
-            audit.close()
-
-    def _close_authorizer(self) -> None:
-        acls, self._acls = self._acls, None
-        if acls is not None:
-            acls.close()
-            self.authorizer = Authorizer()
+    def _forget_access(self, authorizer: Authorizer) -> None:
+        """Takes back what a start opened; the next one begins with the given authorizer again."""
+        self.authorizer, self.audit, self._security = authorizer, None, None
 
     def _take_features(self) -> None:
         self.dynamic_config.take_features()

@@ -6,7 +6,6 @@ from typing import Any
 from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.held import topic_of
 
-from groupkeeper.broker.settings.dynamic import JOURNAL
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
@@ -82,7 +81,7 @@ async def test_changes_are_there_after_a_restart(start: Start, connect: Connect,
     assert [one.name for one in await describe(wire, BROKER, ALL)] == [
         "group.consumer.assignment.interval.ms", "nobody.knows", "min.insync.replicas",
     ]  # fmt: skip
-    assert (tmp_path / JOURNAL).read_text().count("\n") == 3
+    assert (tmp_path / "broker.journal").read_text().count("\n") == 3
 
 
 async def test_settings_of_others_are_told_as_by_kafka(start: Start, connect: Connect) -> None:

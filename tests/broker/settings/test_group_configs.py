@@ -8,7 +8,7 @@ from tests.broker.conftest import Connect, Start, Wire
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
-from groupkeeper.broker.settings.group_overrides import JOURNAL, GroupConfig
+from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
@@ -152,7 +152,7 @@ async def test_what_is_refused(
     wire = await connect(broker)
     told = None if message is None else message.format(change[0])
     assert await alter(wire, "g", change) == (code, told)  # GF-02
-    assert broker.group_configs.group_ids() == []
+    assert broker.group_configs.names() == []
 
 
 async def test_the_session_outlasts_the_heartbeat(start: Start, connect: Connect) -> None:
@@ -171,7 +171,7 @@ async def test_nothing_changes_by_validating_or_for_no_group(broker: Broker, con
     assert found == (InvalidRequest.code, "Default group resources are not allowed.")
     told = await alter(wire, "g", (SESSION, SET, "50000"), (SESSION, SET, "51000"))
     assert told == (InvalidRequest.code, "Error due to duplicate config keys")
-    assert broker.group_configs.group_ids() == []
+    assert broker.group_configs.names() == []
 
 
 async def test_alter_configs_replaces_all(broker: Broker, connect: Connect) -> None:
@@ -241,8 +241,8 @@ async def test_bounds_that_were_narrowed_narrow_what_was_given(start: Start, con
     ],
 )
 async def test_a_damaged_registry_is_named(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / JOURNAL).write_text(text)
-    with pytest.raises(InvalidSetting, match=f"{JOURNAL}: {message}"):
+    (tmp_path / "groups.journal").write_text(text)
+    with pytest.raises(InvalidSetting, match=f"groups.journal: {message}"):
         await Broker(directory=tmp_path).start()
 
 

@@ -10,7 +10,6 @@ from tests.simulation.shells.disk import Disk
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.listeners import Listener
 from groupkeeper.broker.network.server import Server
-from groupkeeper.broker.storage.journal import RegistryJournal
 
 _TICK_S = 1e-6
 _BEGINNING_MS = 1_700_000_000_000
@@ -85,9 +84,6 @@ class SimulatedBroker(Broker):
     def crash(self) -> None:
         """Ends as by SIGKILL: nothing is written any more, and the directory is free."""
         self.files.close_all()
-        for part in vars(self).values():
-            if isinstance(journal := getattr(part, "_journal", None), RegistryJournal):
-                journal.close()
         self._directory.close()
         if self.topics._remover is not None:
             self.topics._remover.shutdown()

@@ -122,8 +122,8 @@ among = ["log.cleaner.backoff.ms", "made.up.ms", "num.partitions"]
 assert [name for name in described if name in among] == in_java_order(among, len(described))
 
 with tempfile.TemporaryDirectory() as folder:
-    changing = DynamicConfig(StorageDirectory(folder, 1), config)
-    changing.load()
+    directory = StorageDirectory(folder, 1)
+    changing = DynamicConfig(directory, config)
     kept = dict(config.changed[ALL_BROKERS])
     for wrong in ("9", "x"):
         try:
@@ -132,7 +132,7 @@ with tempfile.TemporaryDirectory() as folder:
             continue
         raise AssertionError(wrong)
     changing.configure(ALL_BROKERS, kept | {{"made.up.ms": "9000"}})
-    changing.close()
+    directory.close()
 assert config.made_up_ms == 9000
 
 topic = TopicConfig({{"made.up.ms": "3"}}, config)

@@ -177,9 +177,9 @@ def test_a_deleted_topics_log_whose_id_the_power_took_is_removed(open_topics: Op
 def test_callbacks(open_topics: OpenTopics) -> None:
     topics = open_topics()
     heard: list[tuple[str, str]] = []
-    topics.on_created(lambda topic: heard.append(("created", topic.name)))
-    topics.on_changed(lambda topic: heard.append(("changed", topic.name)))
-    topics.on_deleted(lambda topic: heard.append(("deleted", topic.name)))
+    topics.on_created.append(lambda topic: heard.append(("created", topic.name)))
+    topics.on_changed.append(lambda topic: heard.append(("changed", topic.name)))
+    topics.on_deleted.append(lambda topic: heard.append(("deleted", topic.name)))
     topic = topics.create("a", 1)
     topics.grow(topic, 2)
     topics.configure(topic, {})
@@ -327,7 +327,7 @@ def test_a_directory_that_cannot_be_moved_is_in_nobodys_way_but_its_own_topics(
 ) -> None:
     topics = open_topics()
     deleted: list[str] = []
-    topics.on_deleted(lambda topic: deleted.append(topic.name))
+    topics.on_deleted.append(lambda topic: deleted.append(topic.name))
     topics.create("t", 1).partitions[0].append(BATCH, 1)
 
     def fail(*_: object) -> None:

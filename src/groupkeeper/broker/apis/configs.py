@@ -9,12 +9,9 @@ from collections.abc import Iterable
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.settings.catalog import broker_setting
-from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.described import (
     UNKNOWN_TYPE,
     DescribedSetting,
@@ -25,7 +22,6 @@ from groupkeeper.broker.settings.described import (
     describe_topic,
 )
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
-from groupkeeper.broker.settings.table import SettingsTable
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
@@ -39,6 +35,9 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.settings.client_metrics import MetricsSubscription
+    from groupkeeper.broker.settings.group_overrides import GroupConfig
+    from groupkeeper.broker.settings.stored import StoredSettings
     from groupkeeper.broker.settings.table import SettingsTable
     from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as Whole
     from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig
@@ -135,15 +134,11 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
     if resource_type == GROUP:
         if not name:
             raise errors.InvalidRequest("Default group resources are not allowed.")
-        configs = broker.group_configs
-        config = configs.of(name)
-        return Resource(config, config.overrides, configs.check, lambda given: configs.configure(name, given))
+        return _named(broker.group_configs, name)
     if resource_type == CLIENT_METRICS:
         if not name:
             raise errors.InvalidRequest("Subscription name can't be empty")
-        metrics = broker.client_metrics
-        found = metrics.of(name)
-        return Resource(found, found.overrides, MetricsSubscription, lambda given: metrics.configure(name, given))
+        return _named(broker.client_metrics, name)
     if resource_type == BROKER_LOGGER:
         return Resource(broker.config, {}, _refuse_loggers, lambda given: None)
     if resource_type == BROKER:
@@ -160,6 +155,11 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
             errors.InvalidRequest,
         )
     raise errors.InvalidRequest(f"Unknown resource type {resource_type}")
+
+
+def _named(stored: StoredSettings[GroupConfig] | StoredSettings[MetricsSubscription], name: str) -> Resource:
+    found = stored.of(name)
+    return Resource(found, found.overrides, stored.check, lambda given: stored.configure(name, given))
 
 
 def _refuse_loggers(given: Mapping[str, str]) -> None:
@@ -392,7 +392,7 @@ async def handle_list(
     wanted = set(request.resource_types or _LISTED) if call.api_version else {CLIENT_METRICS}
     nodes = [str(node) for node in broker.fronts]
     listed = {
-        GROUP: broker.group_configs.group_ids(),
+        GROUP: broker.group_configs.names(),
         CLIENT_METRICS: broker.client_metrics.names(),
         BROKER_LOGGER: nodes,
         BROKER: nodes,

@@ -65,8 +65,8 @@ class GroupHost(ShardHost[GroupShard]):
 
     async def start(self) -> None:
         for watched in (self._topics.on_created, self._topics.on_changed, self._topics.on_deleted):
-            watched(lambda _: self._watch.forget())
-        self._broker.group_configs.on_changed(self._see_group_config)
+            watched.append(lambda _: self._watch.forget())
+        self._broker.group_configs.on_changed.append(self._see_group_config)
         await super().start()
 
     def _shape(self) -> tuple[int, dict[str, str], int]:

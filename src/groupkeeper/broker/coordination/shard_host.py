@@ -324,9 +324,9 @@ class ShardHost(Generic[S]):
 
     async def start(self) -> None:
         """Replays the logs. Long logs are replayed in the background; meanwhile their requests are refused."""
-        self._topics.on_created(self._topic_created)
-        self._topics.on_changed(self._topic_changed)
-        self._topics.on_deleted(self._topic_deleted)
+        self._topics.on_created.append(self._topic_created)
+        self._topics.on_changed.append(self._topic_changed)
+        self._topics.on_deleted.append(self._topic_deleted)
         topic = self._topics.get(self.topic_name)
         if topic is not None:
             self._topic_created(topic)

@@ -71,7 +71,7 @@ class LogCleaner:
 
     def start(self) -> None:
         """Starts cleaning in the background."""
-        self._topics.on_deleted(self._forget)
+        self._topics.on_deleted.append(self._forget)
         self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def stop(self) -> None:

@@ -23,7 +23,7 @@ from groupkeeper.broker.placement.placements import Placements, Replicas
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import StorageDirectory, random_uuid
-from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.broker.storage.journal import registry
 from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol import INTERNAL_TOPICS, METADATA_TOPIC, errors
@@ -76,11 +76,16 @@ class Topics:
 
     Attributes:
         long_reads: reads large batches of all logs. placements: the nodes of all partitions.
+        on_created, on_deleted: functions that are called with a new or deleted topic.
+        on_changed: functions that are called with a topic whose partitions or settings have changed.
     """
 
     def __init__(self, directory: StorageDirectory, config: Config, files: OpenFiles, placements: Placements) -> None:
         self.long_reads = LongReads()
         self.placements = placements
+        self.on_created: list[Callable[[Topic], None]] = []
+        self.on_deleted: list[Callable[[Topic], None]] = []
+        self.on_changed: list[Callable[[Topic], None]] = []
         self._directory = directory
         self._config = config
         self._files = files
@@ -91,15 +96,12 @@ class Topics:
         self._plain = TopicConfig({}, config)
         self._deleted_ms: dict[str, int] = {}
         self._dropped: dict[bytes, str] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "topic registry")
+        self._journal = registry(directory, JOURNAL, "topic registry")
         self._start_offsets = self.checkpoint(START_OFFSETS)
         self._recovery_points = self.checkpoint(RECOVERY_POINTS)
         self._ends = self.checkpoint(ENDS)
         self._is_loaded = False
         self._remover: ThreadPoolExecutor | None = None
-        self._on_created: list[Callable[[Topic], None]] = []
-        self._on_deleted: list[Callable[[Topic], None]] = []
-        self._on_changed: list[Callable[[Topic], None]] = []
 
     def checkpoint(self, name: str) -> OffsetCheckpoint:
         """The file of this name in the data directory, with an offset for each partition."""
@@ -128,16 +130,6 @@ class Topics:
 
     def __len__(self) -> int:
         return len(self._topic_by_name)
-
-    def on_created(self, callback: Callable[[Topic], None]) -> None:
-        self._on_created.append(callback)
-
-    def on_deleted(self, callback: Callable[[Topic], None]) -> None:
-        self._on_deleted.append(callback)
-
-    def on_changed(self, callback: Callable[[Topic], None]) -> None:
-        """Registers `callback`, which is called when a topic's partitions or settings have changed."""
-        self._on_changed.append(callback)
 
     # ------------------------------------------------------------------ changing
 
@@ -172,7 +164,7 @@ class Topics:
         self.placements.assign(topic_id, range(num_partitions), replicas)
         self._journal.write(entry)
         topic = self._add(name, topic_id, num_partitions, config)
-        for callback in self._on_created:
+        for callback in self.on_created:
             callback(topic)
         return topic
 
@@ -197,7 +189,7 @@ class Topics:
                 _log.error("cannot remove %s of a deleted topic: %s", directory, error.strerror)
         self.placements.forget(topic.topic_id)
         self._remember_deleted(name)
-        for callback in self._on_deleted:
+        for callback in self.on_deleted:
             callback(topic)
 
     def _remember_deleted(self, name: str) -> None:
@@ -220,7 +212,7 @@ class Topics:
         self._journal.write({"grow": topic.name, "partitions": num_partitions})
         for index in added:
             topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
-        for callback in self._on_changed:
+        for callback in self.on_changed:
             callback(topic)
 
     def configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
@@ -228,7 +220,7 @@ class Topics:
         config = self.config_of(overrides)
         self._journal.write({"configure": topic.name, "configs": dict(config.overrides)})
         self._set_config(topic, config)
-        for callback in self._on_changed:
+        for callback in self.on_changed:
             callback(topic)
 
     def take_defaults(self) -> None:
@@ -421,24 +413,20 @@ class Topics:
 
     async def write_start_offsets(self) -> None:
         """Writes log start offsets that may differ from the first segment's base offset. Raises OSError."""
-        await self._start_offsets.replace_aside(self._starts())
+        await self._start_offsets.replace_aside(self._offsets("log_start_offset"))
 
     async def write_recovery_points(self) -> None:
         """Writes the recovery point and the end offset of each log. Raises OSError."""
-        await self._recovery_points.replace_aside(self._points())
-        await self._ends.replace_aside(self._log_ends())
+        await self._recovery_points.replace_aside(self._offsets("recovery_point"))
+        await self._ends.replace_aside(self._offsets("log_end_offset"))
 
-    def _starts(self) -> dict[tuple[str, int], int]:
-        return {(log.topic, log.index): log.log_start_offset for log in self.logs() if log.log_start_offset > 0}
-
-    def _points(self) -> dict[tuple[str, int], int]:
-        return {(log.topic, log.index): log.recovery_point for log in self.logs() if log.recovery_point > 0}
-
-    def _log_ends(self) -> dict[tuple[str, int], int]:
-        return {(log.topic, log.index): log.log_end_offset for log in self.logs() if log.log_end_offset > 0}
+    def _offsets(self, attribute: str) -> dict[tuple[str, int], int]:
+        """An offset of each log in which it is above 0."""
+        found = (((log.topic, log.index), getattr(log, attribute)) for log in self.logs())
+        return {tp: offset for tp, offset in found if offset > 0}
 
     def close(self, *, is_for_good: bool = False) -> None:
-        """Closes every log and the registry, after pending removals. Unless `is_for_good`, writes the files that the
+        """Closes every log, after pending removals. Unless `is_for_good`, writes the files that the
         next start needs.
         """
         self.long_reads.close()
@@ -450,17 +438,15 @@ class Topics:
         self._is_loaded = False
         for log in self.logs():
             log.close("the broker is stopped")
-        self._journal.close()
-        self.placements.close()
 
     def _sync(self) -> None:
         try:
             for log in self.logs():
                 if log.failure is None and log.log_end_offset > log.recovery_point:
                     log.sync(is_end=True)
-            self._start_offsets.replace(self._starts())
-            self._recovery_points.replace(self._points())
-            self._ends.replace(self._log_ends())
+            self._start_offsets.replace(self._offsets("log_start_offset"))
+            self._recovery_points.replace(self._offsets("recovery_point"))
+            self._ends.replace(self._offsets("log_end_offset"))
             self._directory.mark_clean_stop()
         except OSError as error:
             _log.warning("cannot sync the logs, the next start will read segments: %s", error)

@@ -11,7 +11,7 @@ from groupkeeper.broker.placement.change import ElectionTerms, changed
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.placement.placements import JOURNAL, Key, Placements, Replicas
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.broker.storage.journal import registry
 
 
 class ClusterPlacements(Placements):
@@ -26,7 +26,7 @@ class ClusterPlacements(Placements):
         self._racks = racks
         self._round = _from_rack_to_rack(racks)
         self._by_partition: dict[Key, Placement] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "placements of partitions")
+        self._journal = registry(directory, JOURNAL, "placements of partitions")
         self._journal.replay(self._replay)
         self._next = len(self._by_partition)
 
@@ -73,9 +73,6 @@ class ClusterPlacements(Placements):
     def forget(self, topic_id: bytes) -> None:
         for key in [key for key in self._by_partition if key[0] == topic_id]:
             del self._by_partition[key]
-
-    def close(self) -> None:
-        self._journal.close()
 
     def _replay(self, entry: dict[str, Any]) -> None:
         if "nodes" in entry:

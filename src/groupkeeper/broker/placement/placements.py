@@ -58,6 +58,3 @@ class Placements:
 
     def forget(self, topic_id: bytes) -> None:
         """Removes a deleted topic."""
-
-    def close(self) -> None:
-        """Closes the registry."""

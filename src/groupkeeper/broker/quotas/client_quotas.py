@@ -9,11 +9,10 @@ from groupkeeper.broker.quotas import entities
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent, TokenBucket
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.broker.storage.journal import registry
 from groupkeeper.java_numbers import INT_MAX
 from groupkeeper.protocol.errors import ThrottlingQuotaExceeded
 
-JOURNAL = "quotas.journal"
 _PRODUCE, _FETCH = 0, 1
 
 
@@ -60,7 +59,7 @@ class ClientQuotas:
         self._config = config
         self._rates: Recent[tuple[str, tuple[str, str]], QuotaRate] = Recent()
         self._buckets: Recent[tuple[str, str], TokenBucket] = Recent()
-        self._journal = RegistryJournal(directory.file(JOURNAL), "client quotas")
+        self._journal = registry(directory, "quotas.journal", "client quotas")
         self._journal.replay(
             lambda entry: self.table.put(frozenset(map(tuple, entry["entity"])), entry["key"], entry["value"])
         )
@@ -123,10 +122,6 @@ class ClientQuotas:
         rate = self._rates.of((key, limit.sharers), lambda: QuotaRate(window_ms, self._config.quota_window_num))
         rate.record(count, call.received_ms)
         return rate.excess_ms(limit.per_second, call.received_ms)
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()
 
 
 def _user(call: Call) -> str:

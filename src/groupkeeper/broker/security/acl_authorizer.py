@@ -11,9 +11,8 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.security.acls import Acl, AclFilter, Acls, Asker
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.broker.storage.journal import registry
 
-JOURNAL = "acls.journal"
 _HARDCODED = "hardcode"
 """The resource name by which Kafka checks whether a principal may use every resource, or there are no ACLs."""
 _KNOWN_DECISIONS = 10_000
@@ -34,7 +33,7 @@ class AclAuthorizer(Authorizer):
         self._allows_without_acls = config.allow_everyone_if_no_acl_found
         self.acls = Acls()
         self._known: dict[tuple[str, str, int, int, str], bool] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "ACLs")
+        self._journal = registry(directory, "acls.journal", "ACLs")
         self._journal.replay(self._take)
         self._journal.begin(_entry(acl, is_there=True) for acl in self.acls)
 
@@ -62,10 +61,6 @@ class AclAuthorizer(Authorizer):
             self.acls.remove(acl)
             self._known.clear()
         return found
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         question = (call.principal, call.client_host, operation, resource_type, name)

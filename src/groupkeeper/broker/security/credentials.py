@@ -6,11 +6,9 @@ import base64
 from collections.abc import Iterable, Mapping
 
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.broker.storage.journal import registry
 from groupkeeper.security.mechanisms.mechanism import Credential
 from groupkeeper.security.mechanisms.scram import new_credential
-
-JOURNAL = "scram.journal"
 
 Key = tuple[str, str]
 """Mechanism and user."""
@@ -22,7 +20,7 @@ class ScramCredentials:
     def __init__(self, directory: StorageDirectory) -> None:
         """Reads the stored credentials. Raises `InvalidSetting` when their file is damaged."""
         self._by_key: dict[Key, Credential] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "SCRAM credentials", is_private=True)
+        self._journal = registry(directory, "scram.journal", "SCRAM credentials", is_private=True)
         self._journal.replay(self._take)
         self._journal.begin(_entry(key, credential) for key, credential in self._by_key.items())
 
@@ -52,10 +50,6 @@ class ScramCredentials:
                 known = self._by_key.get((mechanism, user))
                 if known is None or new_credential(mechanism, password, known.iterations, known.salt) != known:
                     self.change({(mechanism, user): new_credential(mechanism, password)})
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()
 
     def _take(self, entry: Mapping[str, str]) -> None:
         key = (entry["mechanism"], entry["user"])

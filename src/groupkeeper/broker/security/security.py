@@ -119,11 +119,6 @@ class Security:
 
         return Identity(f"User:{self._tls_by_listener[listener].rules.name_of(subject_of(certificate))}")
 
-    def close(self) -> None:
-        """Closes the registries."""
-        self.credentials.close()
-        self.tokens.close()
-
     def _sasl_of(self, config: Config, listener: str) -> ListenerSasl:
         properties = ListenerProperties(config, listener)
         return ListenerSasl(properties, self._users, self._find_login, self._now_ms, self._key_sources)

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.features import METADATA_VERSION, TOKENS_SINCE, feature_level
 from groupkeeper.broker.storage.directory import StorageDirectory, random_uuid
-from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.broker.storage.journal import registry
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.uuids import uuid_text
 from groupkeeper.security.identity import Identity
 from groupkeeper.security.mechanisms.mechanism import Credential, Login
 from groupkeeper.security.mechanisms.scram import new_credential
 
-JOURNAL = "tokens.journal"
 _SECRET = "delegation.token.secret.key"
 _LARGEST = 2**63 - 1
 
@@ -64,7 +63,7 @@ class DelegationTokens:
         self._swept_ms = now_ms()
         self._by_id: dict[str, Token] = {}
         self._credentials: dict[tuple[str, str], Credential] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "delegation tokens", is_private=True)
+        self._journal = registry(directory, "tokens.journal", "delegation tokens", is_private=True)
         self._journal.replay(self._take)
         self._journal.begin(map(_entry, self._by_id.values()))
 
@@ -137,10 +136,6 @@ class DelegationTokens:
             password = base64.b64encode(self.secret_of(token)).decode()
             credential = self._credentials[key] = new_credential(mechanism, password)
         return Login(credential, Identity(token.owner, token.expires_ms, is_by_token=True))
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()
 
     def _require_enabled(self) -> None:
         if not self.is_enabled:

@@ -7,15 +7,11 @@ broker has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.table import SettingsTable, names, whole
-from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import InvalidRequest
-
-JOURNAL = "client-metrics.journal"
 
 _SHORTEST_MS, _LONGEST_MS = 100, 3_600_000
 _SELECTORS = frozenset(
@@ -63,43 +59,3 @@ def _is_pattern(text: str) -> bool:
     except re.error:
         return False
     return bool(separator) and selector.strip() in _SELECTORS
-
-
-class ClientMetrics:
-    """The subscriptions by name, kept in the data directory."""
-
-    def __init__(self, directory: StorageDirectory) -> None:
-        self._subscription_by_name: dict[str, MetricsSubscription] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "client metrics")
-
-    def of(self, name: str) -> MetricsSubscription:
-        """The subscription of this name; if it doesn't exist, all its settings have their defaults."""
-        return self._subscription_by_name.get(name) or MetricsSubscription({})
-
-    def names(self) -> Sequence[str]:
-        """The names of the subscriptions, sorted."""
-        return sorted(self._subscription_by_name)
-
-    def configure(self, name: str, overrides: Mapping[str, str]) -> None:
-        """Replaces a subscription's settings; empty `overrides` delete it. Raises `InvalidSetting`, `InvalidRequest`,
-        `KafkaStorageError`.
-        """
-        subscription = MetricsSubscription(overrides)
-        self._journal.write({"name": name, "configs": dict(overrides)})
-        self._set(name, subscription)
-
-    def _set(self, name: str, subscription: MetricsSubscription) -> None:
-        self._subscription_by_name.pop(name, None)
-        if subscription.overrides:
-            self._subscription_by_name[name] = subscription
-
-    def load(self) -> None:
-        """Reads the stored subscriptions. Raises `InvalidSetting` when their file is damaged."""
-        self._journal.replay(lambda entry: self._set(entry["name"], MetricsSubscription(entry["configs"])))
-        self._journal.begin(
-            {"name": name, "configs": dict(one.overrides)} for name, one in self._subscription_by_name.items()
-        )
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()

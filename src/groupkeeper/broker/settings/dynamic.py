@@ -11,10 +11,8 @@ from groupkeeper.broker.settings.features import has_eligible_replicas
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import ANY, FIXED, LISTENER, ONE
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
+from groupkeeper.broker.storage.journal import registry
 from groupkeeper.protocol.errors import InvalidConfig
-
-JOURNAL = "broker.journal"
 
 ALL_BROKERS = ""
 """The name of the resource that stands for every broker."""
@@ -36,23 +34,24 @@ _LISTENERS = ("listeners", "listener.security.protocol.map")
 
 
 class DynamicConfig:
-    """Changes a `Config` in place; `Config.changed` has the given values."""
+    """Changes a `Config` in place; `Config.changed` has the given values.
+
+    Attributes:
+        on_changed: functions that are called after the settings of the broker changed.
+        on_check: functions that are called with the settings that would result from a change; they raise
+            `InvalidSetting` to refuse them.
+    """
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
+        """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
+        self.on_changed: list[Callable[[], None]] = []
+        self.on_check: list[Callable[[Config], None]] = []
         self._config = config
-        self._journal = RegistryJournal(directory.file(JOURNAL), "broker settings")
-        self._on_changed: list[Callable[[], None]] = []
-        self._checks: list[Callable[[Config], None]] = []
-
-    def on_changed(self, callback: Callable[[], None]) -> None:
-        """`callback` is called after the settings of the broker changed."""
-        self._on_changed.append(callback)
-
-    def on_check(self, callback: Callable[[Config], None]) -> None:
-        """`callback` is called with the settings that would result from a change; it raises `InvalidSetting` to refuse
-        them.
-        """
-        self._checks.append(callback)
+        self._journal = registry(directory, "broker.journal", "broker settings")
+        self._journal.replay(lambda entry: self._take(entry["broker"], entry["configs"]))
+        if has_eligible_replicas(config):
+            self._give_insync_to_all()
+        self._journal.begin({"broker": one, "configs": dict(given)} for one, given in config.changed.items() if given)
 
     def check(self, broker: str, overrides: Mapping[str, str]) -> None:
         """Checks whether a broker, or all brokers (`ALL_BROKERS`), may have these overrides. Raises `InvalidSetting`,
@@ -74,7 +73,7 @@ class DynamicConfig:
         fresh = type(self._config).from_texts(self._texts(changed, node))
         fresh.changed = changed
         check_change(self._texts(self._config.changed, node), fresh.given, fresh.log_cleaner_dedupe_buffer_size)
-        for callback in self._checks:
+        for callback in self.on_check:
             callback(fresh)
 
     def require_insync_kept(self, broker: str, name: str) -> None:
@@ -97,17 +96,8 @@ class DynamicConfig:
         self.check(broker, overrides)
         self._journal.write({"broker": broker, "configs": dict(overrides)})
         self._take(broker, overrides)
-        for callback in self._on_changed:
+        for callback in self.on_changed:
             callback()
-
-    def load(self) -> None:
-        """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
-        self._journal.replay(lambda entry: self._take(entry["broker"], entry["configs"]))
-        if has_eligible_replicas(self._config):
-            self._give_insync_to_all()
-        self._journal.begin(
-            {"broker": one, "configs": dict(given)} for one, given in self._config.changed.items() if given
-        )
 
     def take_features(self) -> None:
         """To be called when feature levels changed: with eligible leader replicas, `min.insync.replicas` becomes a
@@ -127,10 +117,6 @@ class DynamicConfig:
         for node in {str(self._config.node_id), *changed} - {ALL_BROKERS}:
             own = {name: text for name, text in changed.get(node, {}).items() if name != MIN_INSYNC}
             self._take(node, own)
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()
 
     def _texts(self, changed: Mapping[str, Mapping[str, str]], node: str) -> dict[str, str]:
         """The texts in force at a node, with these overrides."""

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
-
-JOURNAL = "features.journal"
+from groupkeeper.broker.storage.journal import registry
 
 METADATA_VERSION = "metadata.version"
 SCRAM_SINCE, TOKENS_SINCE = 11, 14
@@ -58,36 +56,27 @@ class FeatureLevels:
 
     Attributes:
         epoch: grows with every change.
+        on_changed: functions that are called after levels changed.
     """
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
+        """Reads the stored levels. Raises `InvalidSetting` when their file is damaged."""
         self.epoch = 1
+        self.on_changed: list[Callable[[], None]] = []
         self._config = config
         self._changed: dict[str, int] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "feature levels")
-        self._on_changed: list[Callable[[], None]] = []
-
-    def on_changed(self, callback: Callable[[], None]) -> None:
-        """`callback` is called after levels changed."""
-        self._on_changed.append(callback)
+        self._journal = registry(directory, "features.journal", "feature levels")
+        self._journal.replay(lambda entry: self._take(entry["epoch"], entry["levels"]))
+        self._journal.begin([{"epoch": self.epoch, "levels": self._changed}] if self._changed else [])
 
     def update(self, levels: Mapping[str, int]) -> None:
         """Sets and stores levels of features. Raises `KafkaStorageError`."""
         self._journal.write({"epoch": self.epoch + 1, "levels": dict(levels)})
         self._take(self.epoch + 1, levels)
-        for callback in self._on_changed:
+        for callback in self.on_changed:
             callback()
 
     def _take(self, epoch: int, levels: Mapping[str, int]) -> None:
         self.epoch = epoch
         self._changed |= levels
         self._config.features = {**self._config.features, **self._changed}
-
-    def load(self) -> None:
-        """Reads the stored levels. Raises `InvalidSetting` when their file is damaged."""
-        self._journal.replay(lambda entry: self._take(entry["epoch"], entry["levels"]))
-        self._journal.begin([{"epoch": self.epoch, "levels": self._changed}] if self._changed else [])
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()

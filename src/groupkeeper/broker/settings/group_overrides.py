@@ -10,7 +10,7 @@ the coordinator get the same object. Settings without a broker setting are decla
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,13 +18,11 @@ from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations, offloading
 from groupkeeper.broker.settings.order import in_java_order
+from groupkeeper.broker.settings.stored import StoredSettings
 from groupkeeper.broker.settings.table import Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.java_numbers import INT_MAX
-
-JOURNAL = "groups.journal"
 
 _RELATED = ("session.timeout.ms", "heartbeat.interval.ms")
 _DURATION = re.compile(
@@ -207,67 +205,22 @@ def _attribute(name: str) -> str:
     return name.replace(".", "_")
 
 
-class GroupConfigs:
-    """The settings that single groups have of their own. A group may have settings before it exists."""
+class GroupConfigs(StoredSettings[GroupConfig]):
+    """The settings that single groups have of their own, by group id. A group may have settings before it exists."""
 
     def __init__(self, directory: StorageDirectory, broker: Config) -> None:
         self._broker = broker
-        self._plain = GroupConfig({}, broker)
-        self._config_by_group: dict[str, GroupConfig] = {}
-        self._journal = RegistryJournal(directory.file(JOURNAL), "group settings")
-        self._on_changed: list[Callable[[str], None]] = []
-
-    def of(self, group_id: str) -> GroupConfig:
-        """A group's settings as they are in force now."""
-        return self._config_by_group.get(group_id, self._plain)
+        super().__init__(directory, "groups", "group settings", "group", lambda given: GroupConfig(given, broker))
 
     @property
     def effective_by_group(self) -> Mapping[str, Settings]:
         """The settings that coordinators use, by group id, for the groups that have settings of their own."""
-        return {group_id: config.effective for group_id, config in self._config_by_group.items()}
-
-    def group_ids(self) -> Sequence[str]:
-        """The groups that have settings of their own, sorted."""
-        return sorted(self._config_by_group)
-
-    def on_changed(self, callback: Callable[[str], None]) -> None:
-        """`callback` is called with the id of a group after its settings changed."""
-        self._on_changed.append(callback)
+        return {group_id: config.effective for group_id, config in self._by_name.items()}
 
     def check(self, overrides: Mapping[str, str]) -> GroupConfig:
-        """The settings that a group would have with these overrides. Raises `InvalidSetting`."""
         return GroupConfig(overrides, self._broker, is_new=True)
-
-    def configure(self, group_id: str, overrides: Mapping[str, str]) -> None:
-        """Replaces a group's overrides; without any, the broker's settings apply. Raises `InvalidSetting`,
-        `KafkaStorageError`.
-        """
-        config = self.check(overrides)
-        self._journal.write(_entry(group_id, config))
-        self._set(group_id, config)
-        for callback in self._on_changed:
-            callback(group_id)
 
     def take_defaults(self) -> None:
         """To be called when the broker's settings changed: applies the new defaults and bounds to the groups."""
-        self._plain = GroupConfig({}, self._broker)
-        for group_id, config in self._config_by_group.items():
-            self._config_by_group[group_id] = GroupConfig(config.overrides, self._broker)
-
-    def _set(self, group_id: str, config: GroupConfig) -> None:
-        self._config_by_group.pop(group_id, None)
-        if config.overrides:
-            self._config_by_group[group_id] = config
-
-    def load(self) -> None:
-        """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
-        self._journal.replay(lambda entry: self._set(entry["group"], GroupConfig(entry["configs"], self._broker)))
-        self._journal.begin(_entry(group_id, config) for group_id, config in self._config_by_group.items())
-
-    def close(self) -> None:
-        """Closes the registry."""
-        self._journal.close()
-
-
-def _entry(group_id: str, config: GroupConfig) -> dict[str, object]:
-    return {"group": group_id, "configs": dict(config.overrides)}
+        self._plain = self._make({})
+        self._by_name = {group_id: self._make(config.overrides) for group_id, config in self._by_name.items()}

@@ -277,9 +277,9 @@ class SharePartitions:
         self._loading: dict[SharePartitionKey, asyncio.Task[LedPartition]] = {}
         """Running loads, without those of share-partitions dropped meanwhile."""
         self._tasks: dict[asyncio.Task[Any], str] = {}
-        broker.topics.on_deleted(lambda topic: self._drop_all(lambda key: key.topic_id == topic.topic_id))
-        broker.group_configs.on_changed(self._group_changed)
-        states.on_begun_anew(self.drop)
+        broker.topics.on_deleted.append(lambda topic: self._drop_all(lambda key: key.topic_id == topic.topic_id))
+        broker.group_configs.on_changed.append(self._group_changed)
+        states.on_begun_anew.append(self.drop)
 
     @staticmethod
     def lock_time_ms() -> int:

@@ -38,6 +38,8 @@ class ShareStateHost(ShardHost["ShareStateShard"]):
 
     Attributes:
         meters: the measurements of all partitions.
+        on_begun_anew: functions that are called with a share-partition whose state was replaced or deleted: the state
+            of its leader is then invalid.
     """
 
     topic_name = SHARE_STATE_TOPIC
@@ -47,7 +49,7 @@ class ShareStateHost(ShardHost["ShareStateShard"]):
         super().__init__(broker.topics)
         self.meters = ShareMeters()
         self._broker = broker
-        self._on_begun_anew: list[Callable[[SharePartitionKey], None]] = []
+        self.on_begun_anew: list[Callable[[SharePartitionKey], None]] = []
 
     async def start(self) -> None:
         await super().start()
@@ -149,12 +151,6 @@ class ShareStateHost(ShardHost["ShareStateShard"]):
         await self._replicated(key)
         return change
 
-    def on_begun_anew(self, listener: Callable[[SharePartitionKey], None]) -> None:
-        """Registers a listener for share-partitions with replaced or deleted state: the state of their leaders is then
-        invalid.
-        """
-        self._on_begun_anew.append(listener)
-
     # ------------------------------------------------------------------ operations
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
@@ -188,7 +184,7 @@ class ShareStateHost(ShardHost["ShareStateShard"]):
         self._begun_anew(key)
 
     def _begun_anew(self, key: SharePartitionKey) -> None:
-        for listener in self._on_begun_anew:
+        for listener in self.on_begun_anew:
             listener(key)
 
     async def perform(self, work: Work, node: int) -> ShareErrors:

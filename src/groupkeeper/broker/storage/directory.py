@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from logging import getLogger
 
 from google_crc32c import value as crc32c
@@ -87,6 +87,7 @@ class StorageDirectory:
     Attributes:
         path: its path.
         cluster_id: Kafka's 22-character form; chosen at random when the directory is first used.
+        opened: what `close` closes: the registries in it, then the lock.
     """
 
     def __init__(self, path: str, node_id: int) -> None:
@@ -94,13 +95,15 @@ class StorageDirectory:
         self.path = path
         try:
             os.makedirs(path, exist_ok=True)
-            self._lock = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            lock = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise InvalidSetting(f"cannot use the data directory {path}: {error.strerror}") from None
+        self.opened = ExitStack()
+        self.opened.callback(os.close, lock)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(self._lock)
+            self.close()
             raise DirectoryInUse(f"data directory {path} is in use by another broker") from None
         try:
             self.cluster_id = self._identity(node_id)
@@ -191,7 +194,5 @@ class StorageDirectory:
             return first
 
     def close(self) -> None:
-        """Releases the lock."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        """Closes the registries, and releases the lock."""
+        self.opened.close()

@@ -13,7 +13,7 @@ from logging import getLogger
 from typing import Any
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.storage.directory import replace_file, with_checksum, without_checksum
+from groupkeeper.broker.storage.directory import StorageDirectory, replace_file, with_checksum, without_checksum
 from groupkeeper.protocol.errors import KafkaStorageError
 
 _log = getLogger("groupkeeper.broker")
@@ -110,6 +110,13 @@ class RegistryJournal:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def registry(directory: StorageDirectory, name: str, subject: str, *, is_private: bool = False) -> RegistryJournal:
+    """The registry with this file name in a directory, which closes it."""
+    journal = RegistryJournal(directory.file(name), subject, is_private=is_private)
+    directory.opened.callback(journal.close)
+    return journal
 
 
 def _line(entry: Mapping[str, Any]) -> str:
