@@ -9,6 +9,7 @@ On the class an attribute is the `Setting` (name, type, default, bounds, text); 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from typing import Generic, Self, TypeVar, overload
 
 from groupkeeper.base_error import InvalidSetting
@@ -87,6 +88,12 @@ class Setting(Generic[T]):
         """This setting, as a topic setting whose default is the value of a broker setting."""
         self.broker_name = broker_name
         return self
+
+    def for_topics(self, doc: str) -> Self:
+        """A topic setting of the same type and bounds, whose default is the value of this broker setting."""
+        made = copy(self).in_kafka().default_of(self.name)
+        made.doc = doc
+        return made
 
     @property
     def has_effect(self) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.table import ACCEPTED, Setting, SettingsTable, flag, long, names, real, text, whole
+from groupkeeper.broker.settings.table import ACCEPTED, Setting, SettingsTable, flag, long, names
 from groupkeeper.java_numbers import LONG_MAX
 
 _OWN_LEVEL = f"{ACCEPTED}; the level cannot be set."
@@ -26,87 +26,65 @@ class TopicConfig(SettingsTable):
     internal_segment_bytes = Setting[int | None](
         "int", None, int, "Instead of `segment.bytes`, and without its lower bound; for tests.", low=1
     )
-    compression_type = text(
-        "producer",
-        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        doc="Accepted for compatibility; batches are stored as they came.",
-    ).default_of("compression.type")
+    compression_type = Config.compression_type.for_topics(f"{ACCEPTED}; batches are stored as they came.")
     errors_deadletterqueue_group_enable = flag(
         False, doc="Whether share groups may use the topic as their dead-letter queue."
     )
-    remote_copy_lag_bytes = long(-1, low=-1, doc=_NO_REMOTE).default_of("log.remote.copy.lag.bytes")
+    remote_copy_lag_bytes = Config.log_remote_copy_lag_bytes.for_topics(_NO_REMOTE)
     remote_log_delete_on_disable = flag(False, doc=_NO_REMOTE)
-    leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
+    leader_replication_throttled_replicas = names((), doc=f"{ACCEPTED}.")
     remote_storage_enable = flag(False, doc=_NO_REMOTE)
-    min_insync_replicas = whole(
-        1,
-        low=1,
-        doc="With fewer replicas in sync, records with acks=all are refused; a lone replica satisfies any value.",
-    ).default_of("min.insync.replicas")
+    min_insync_replicas = Config.min_insync_replicas.for_topics(
+        "With fewer replicas in sync, records with acks=all are refused; a lone replica satisfies any value."
+    )
     segment_jitter_ms = long(0, low=0, doc="Random part of `segment.ms`.").default_of("log.roll.jitter.ms")
     remote_log_copy_disable = flag(False, doc=_NO_REMOTE)
-    local_retention_ms = long(-2, low=-2, doc=_NO_REMOTE).default_of("log.local.retention.ms")
-    cleanup_policy = names(
-        ("delete",), choices=("compact", "delete"), doc="Delete old segments, compact by key, or both."
-    ).default_of("log.cleanup.policy")
+    local_retention_ms = Config.log_local_retention_ms.for_topics(_NO_REMOTE)
+    cleanup_policy = Config.log_cleanup_policy.for_topics("Delete old segments, compact by key, or both.")
     flush_ms = long(LONG_MAX, low=0, doc=_OF_SYSTEM).default_of("log.flush.interval.ms")
     follower_replication_throttled_replicas = names(
         (), doc="Replicas (`PARTITION:NODE`, `*`) added at `follower.replication.throttled.rate` of their node."
     )
-    compression_lz4_level = whole(9, low=1, high=17, doc=_OWN_LEVEL).default_of("compression.lz4.level")
-    segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.").default_of(
-        "log.segment.bytes"
-    )
+    compression_lz4_level = Config.compression_lz4_level.for_topics(_OWN_LEVEL)
+    segment_bytes = Config.log_segment_bytes.for_topics("Size at which a new segment file is begun.")
     retention_ms = long(
         604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit."
     ).default_of("log.retention.ms")
-    compression_gzip_level = whole(-1, low=-1, high=9, doc=_OWN_LEVEL).default_of("compression.gzip.level")
-    remote_copy_lag_ms = long(0, low=-1, doc=_NO_REMOTE).default_of("log.remote.copy.lag.ms")
-    flush_messages = long(LONG_MAX, low=1, doc=_OF_SYSTEM).default_of("log.flush.interval.messages")
-    compression_zstd_level = whole(3, low=-131072, high=22, doc=_OWN_LEVEL).default_of("compression.zstd.level")
-    max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Longest time a record stays uncompacted.").default_of(
-        "log.cleaner.max.compaction.lag.ms"
+    compression_gzip_level = Config.compression_gzip_level.for_topics(_OWN_LEVEL)
+    remote_copy_lag_ms = Config.log_remote_copy_lag_ms.for_topics(_NO_REMOTE)
+    flush_messages = Config.log_flush_interval_messages.for_topics(_OF_SYSTEM)
+    compression_zstd_level = Config.compression_zstd_level.for_topics(_OWN_LEVEL)
+    max_compaction_lag_ms = Config.log_cleaner_max_compaction_lag_ms.for_topics(
+        "Longest time a record stays uncompacted."
     )
-    file_delete_delay_ms = long(60000, low=0, doc="Wait before a segment's files are removed.").default_of(
-        "log.segment.delete.delay.ms"
+    file_delete_delay_ms = Config.log_segment_delete_delay_ms.for_topics("Wait before a segment's files are removed.")
+    max_message_bytes = Config.message_max_bytes.for_topics("Largest record batch.")
+    min_compaction_lag_ms = Config.log_cleaner_min_compaction_lag_ms.for_topics(
+        "Shortest time a record stays uncompacted."
     )
-    max_message_bytes = whole(1048588, low=0, doc="Largest record batch.").default_of("message.max.bytes")
-    min_compaction_lag_ms = long(0, low=0, doc="Shortest time a record stays uncompacted.").default_of(
-        "log.cleaner.min.compaction.lag.ms"
+    message_timestamp_type = Config.log_message_timestamp_type.for_topics("Whose clock gives the records' timestamps.")
+    local_retention_bytes = Config.log_local_retention_bytes.for_topics(_NO_REMOTE)
+    preallocate = Config.log_preallocate.for_topics(f"{ACCEPTED}.")
+    index_interval_bytes = Config.log_index_interval_bytes.for_topics("Bytes of log between two index entries.")
+    min_cleanable_dirty_ratio = Config.log_cleaner_min_cleanable_ratio.for_topics(
+        "Share of uncompacted bytes that starts a compaction."
     )
-    message_timestamp_type = text(
-        "CreateTime", choices=("CreateTime", "LogAppendTime"), doc="Whose clock gives the records' timestamps."
-    ).default_of("log.message.timestamp.type")
-    local_retention_bytes = long(-2, low=-2, doc=_NO_REMOTE).default_of("log.local.retention.bytes")
-    preallocate = flag(False, doc="Accepted for compatibility.").default_of("log.preallocate")
-    index_interval_bytes = whole(4096, low=0, doc="Bytes of log between two index entries.").default_of(
-        "log.index.interval.bytes"
+    unclean_leader_election_enable = Config.unclean_leader_election_enable.for_topics(
+        "Whether a replica that is not in sync may lead when no other runs."
     )
-    min_cleanable_dirty_ratio = real(
-        0.5, low=0, high=1, doc="Share of uncompacted bytes that starts a compaction."
-    ).default_of("log.cleaner.min.cleanable.ratio")
-    unclean_leader_election_enable = flag(
-        False, doc="Whether a replica that is not in sync may lead when no other runs."
-    ).default_of("unclean.leader.election.enable")
-    retention_bytes = long(-1, doc="Bytes of a partition that are kept; −1 is no limit.").default_of(
-        "log.retention.bytes"
+    retention_bytes = Config.log_retention_bytes.for_topics("Bytes of a partition that are kept; −1 is no limit.")
+    delete_retention_ms = Config.log_cleaner_delete_retention_ms.for_topics("How long compaction keeps tombstones.")
+    message_timestamp_after_max_ms = Config.log_message_timestamp_after_max_ms.for_topics(
+        "How far in the future a record's timestamp may be."
     )
-    delete_retention_ms = long(86400000, low=0, doc="How long compaction keeps tombstones.").default_of(
-        "log.cleaner.delete.retention.ms"
+    max_decompressed_message_bytes = Config.max_decompressed_message_bytes.for_topics(
+        f"{ACCEPTED}; whole batches are bounded."
     )
-    message_timestamp_after_max_ms = long(
-        3600000, low=0, doc="How far in the future a record's timestamp may be."
-    ).default_of("log.message.timestamp.after.max.ms")
-    max_decompressed_message_bytes = whole(
-        2147483639, low=1, high=2147483639, doc="Accepted for compatibility; whole batches are bounded."
-    ).default_of("max.decompressed.message.bytes")
-    message_timestamp_before_max_ms = long(
-        LONG_MAX, low=0, doc="How far in the past a record's timestamp may be."
-    ).default_of("log.message.timestamp.before.max.ms")
+    message_timestamp_before_max_ms = Config.log_message_timestamp_before_max_ms.for_topics(
+        "How far in the past a record's timestamp may be."
+    )
     segment_ms = long(604800000, low=1, doc="Age at which a new segment file is begun.").default_of("log.roll.ms")
-    segment_index_bytes = whole(
-        10485760, low=4, doc="Accepted for compatibility; the index grows as needed."
-    ).default_of("log.index.size.max.bytes")
+    segment_index_bytes = Config.log_index_size_max_bytes.for_topics(f"{ACCEPTED}; the index grows as needed.")
 
     overrides: Mapping[str, str]
 
