@@ -106,10 +106,6 @@ class Authorizer:
             if self.allows(call, operation, resource_type, name)
         )
 
-    def allowed_group_operations(self, call: Call, group_id: str) -> int:
-        """The operations on a group as a bit field."""
-        return self.allowed_operations(call, ResourceType.GROUP, group_id)
-
 
 class Rule(NamedTuple):
     """A rule that allows or denies something."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from groupkeeper.broker.authorizer import CLUSTER_NAME, NOT_REQUESTED, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
+from groupkeeper.protocol.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+)
 
 
 def may_group(broker: Broker, call: Call, operation: Operation, group_id: str) -> bool:
@@ -32,6 +37,18 @@ def require_cluster(broker: Broker, call: Call, operation: Operation) -> None:
     """Raises `ClusterAuthorizationFailed`."""
     if not may_cluster(broker, call, operation):
         raise ClusterAuthorizationFailed
+
+
+def require_group(broker: Broker, call: Call, operation: Operation, group_id: str) -> None:
+    """Raises `GroupAuthorizationFailed`, even if the group does not exist."""
+    if not may_group(broker, call, operation, group_id):
+        raise GroupAuthorizationFailed
+
+
+def require_use(broker: Broker, call: Call, transactional_id: str, operation: Operation = Operation.WRITE) -> None:
+    """Raises `TransactionalIdAuthorizationFailed`."""
+    if not may_use(broker, call, transactional_id, operation):
+        raise TransactionalIdAuthorizationFailed
 
 
 def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> None:

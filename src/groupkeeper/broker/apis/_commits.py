@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
@@ -15,55 +15,29 @@ _READ: Final = Operation.READ
 _TOPIC: Final = ResourceType.TOPIC
 
 
-class RequestTopic(Protocol):
-    """A topic of an OffsetCommit or TxnOffsetCommit request."""
-
-    name: str
-    topic_id: bytes
-    partitions: Sequence[Any]
-
-
-class HasPartitions(Protocol):
-    """A topic of a response."""
-
-    partitions: Sequence[Any]
-
-
-class ResponseTopic(HasPartitions, Protocol):
-    """A topic of an OffsetCommit or TxnOffsetCommit response."""
-
-    name: str
-    topic_id: bytes
-
-
-Q = TypeVar("Q", bound=RequestTopic)
-R = TypeVar("R", bound=ResponseTopic)
-T = TypeVar("T", bound=HasPartitions)
-
-
-class Refused(Generic[R]):
+class Refused:
     """Partitions that are refused without asking the coordinator, by name and id of their topic.
 
     Attributes:
         topic, partition: the classes of the response. partitions: the refused partitions, as responses.
     """
 
-    def __init__(self, topic: Callable[[str, bytes, list[Any]], R], partition: Callable[[int, int], object]) -> None:
+    def __init__(self, topic: Callable[[str, bytes, list[Any]], Any], partition: Callable[[int, int], object]) -> None:
         self.topic = topic
         self.partition = partition
         self.partitions: dict[tuple[str, bytes], list[Any]] = {}
 
-    def add(self, topic: RequestTopic | Topic, partitions: Iterable[Any], error: type[KafkaError] | KafkaError) -> None:
+    def add(self, topic: Any, partitions: Iterable[Any], error: type[KafkaError] | KafkaError) -> None:
         refused = self.partitions.setdefault((topic.name, topic.topic_id), [])
         refused += [self.partition(one.partition_index, error.code) for one in partitions]
 
-    def topics(self, others: Iterable[R] = ()) -> list[R]:
+    def topics(self, others: Iterable[Any] = ()) -> list[Any]:
         """The response's topics, in Apache Kafka's order: partitions refused here, then the coordinator's answers."""
         refused = {tp: self.topic(*tp, partitions) for tp, partitions in self.partitions.items()}
         return joined(refused, others, lambda topic: (topic.name, topic.topic_id))
 
 
-def joined(refused: dict[Any, T], answered: Iterable[T], key: Callable[[T], Any]) -> list[T]:
+def joined(refused: dict[Any, Any], answered: Iterable[Any], key: Callable[[Any], object]) -> list[Any]:
     """The topics that are refused here, then those that the coordinator answers. A topic of both is the coordinator's,
     with the partitions of both.
     """
@@ -76,10 +50,10 @@ def joined(refused: dict[Any, T], answered: Iterable[T], key: Callable[[T], Any]
 
 
 def known_topics(
-    broker: Broker, call: Call, topics: Iterable[Q], refused: Refused[Any], *, is_by_id: bool = False
-) -> list[tuple[Q, Topic]]:
+    broker: Broker, call: Call, topics: Iterable[Any], refused: Refused, *, is_by_id: bool = False
+) -> list[Any]:
     """The topics of a request that exist and that the caller may read, without missing partitions; adds others to
-    `refused`.
+    `refused`. Each gets both its name and its id, as the id is stored with the offset, whatever the request has.
     """
     known = []
     for topic in topics:
@@ -97,7 +71,8 @@ def known_topics(
                 topic.partitions = [one for one in partitions if 0 <= one.partition_index < count]
                 break
         if topic.partitions:
-            known.append((topic, found))
+            topic.name, topic.topic_id = found.name, found.topic_id
+            known.append(topic)
     return known
 
 

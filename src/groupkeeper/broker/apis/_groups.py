@@ -21,25 +21,11 @@ from groupkeeper.protocol.primitives import Message, RootMessage
 T = TypeVar("T")
 
 
-def reply_of(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
-    """As `ask`, by `GroupHost.reply`, which waits for nothing."""
-    if not may_group(broker, call, operation, group_id):
-        return refuse(request, GroupAuthorizationFailed())
-    return broker.groups.reply(group_id, request, call)
-
-
 async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
     """The coordinator's response, or its refusal for a principal that may not do `operation`."""
     if not may_group(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return await broker.groups.ask(group_id, request, call)
-
-
-async def refuse_or_ask(broker: Broker, call: Call, request: Any, error: KafkaError | None) -> Message:
-    """The coordinator's response, or a refusal with `error` if that is given."""
-    if error is not None:
-        return refuse(request, error)
-    return await broker.groups.ask(request.group_id, request, call)
 
 
 async def ask_each(
@@ -101,20 +87,11 @@ def at_once(answering: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("it waits")
 
 
-def without_consumer_groups(broker: Broker) -> KafkaError | None:
-    """The error for every request of the consumer protocol if it is not served; None if it is."""
-    is_allowed = "consumer" in broker.config.group_coordinator_rebalance_protocols
-    is_on = broker.config.features.get("group.version", 1) > 0
-    return None if is_allowed and is_on else UnsupportedVersion()
+_FEATURES = {"consumer": "group.version", "share": "share.version", "streams": "streams.version"}
 
 
-def without_share_groups(broker: Broker) -> KafkaError | None:
-    """The error for every request of share groups if they are not served; None if they are."""
-    return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
-
-
-def without_streams_groups(broker: Broker) -> KafkaError | None:
-    """The error for every request of streams groups if they are not served; None if they are."""
-    is_allowed = "streams" in broker.config.group_coordinator_rebalance_protocols
-    is_on = broker.config.features.get("streams.version", 1) > 0
-    return None if is_allowed and is_on else UnsupportedVersion()
+def require_served(broker: Broker, group_type: str) -> None:
+    """Raises `UnsupportedVersion` unless requests of this type of group (`consumer`, `share`, `streams`) are served."""
+    is_allowed = group_type == "share" or group_type in broker.config.group_coordinator_rebalance_protocols
+    if not is_allowed or broker.config.features.get(_FEATURES[group_type], 1) < 1:
+        raise UnsupportedVersion

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.apis._access import may_cluster
-from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.apis._access import require_cluster, require_group, require_topic
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.settings.catalog import broker_setting
@@ -170,14 +170,12 @@ def _refuse_loggers(given: Mapping[str, str]) -> None:
 
 def require_allowed(broker: Broker, call: Call, operation: Operation, resource_type: int, name: str) -> None:
     """Raises `TopicAuthorizationFailed`, `GroupAuthorizationFailed` or `ClusterAuthorizationFailed`."""
-    if resource_type == TOPIC and not broker.authorizer.allows(call, operation, ResourceType.TOPIC, name):
-        raise errors.TopicAuthorizationFailed
-    if resource_type == GROUP and not broker.authorizer.allows(call, operation, ResourceType.GROUP, name):
-        raise errors.GroupAuthorizationFailed
-    if resource_type not in (TOPIC, GROUP) and not broker.authorizer.allows(
-        call, operation, ResourceType.CLUSTER, CLUSTER_NAME
-    ):
-        raise errors.ClusterAuthorizationFailed
+    if resource_type == TOPIC:
+        require_topic(broker, call, operation, name)
+    elif resource_type == GROUP:
+        require_group(broker, call, operation, name)
+    else:
+        require_cluster(broker, call, operation)
 
 
 _RESOURCES = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
@@ -327,8 +325,8 @@ def _change_each(broker: Broker, call: Call, resource: Incremental, validate_onl
             broker.dynamic_config.require_insync_kept(resource.resource_name, config.name)
         elif config.config_operation not in _OPERATIONS:
             raise errors.UnknownServerError  # Apache Kafka gives no details either
-        elif resource.resource_type == CLIENT_METRICS:
-            _require_no_list(config)
+        elif resource.resource_type == CLIENT_METRICS and config.config_operation in (_APPEND, _SUBTRACT):
+            raise _no_list(config)  # Kafka has no list settings here
         _change(overrides, config, found.config)
     found.replace(overrides, validate_only=validate_only)
 
@@ -341,12 +339,6 @@ def _require_fitting(config: AlterableConfig) -> None:
     if config.config_operation in (_APPEND, _SUBTRACT) and (setting is None or setting.type != "list"):
         word = "append" if config.config_operation == _APPEND else "subtract"
         raise errors.InvalidConfig(f"Config value {word} is not allowed for config key: {config.name}")
-
-
-def _require_no_list(config: AlterableConfig) -> None:
-    """Raises `InvalidConfig` for APPEND or SUBTRACT: Kafka has no list settings here."""
-    if config.config_operation in (_APPEND, _SUBTRACT):
-        raise _no_list(config)
 
 
 def _no_list(config: AlterableConfig) -> errors.InvalidConfig:
@@ -385,10 +377,9 @@ async def handle_list(
     broker: Broker, call: Call, request: m.ListConfigResourcesRequest
 ) -> m.ListConfigResourcesResponse:
     """Resources with settings that can be described. Version 0 lists client metrics only (KIP-1142)."""
-    if not may_cluster(broker, call, Operation.DESCRIBE_CONFIGS):
-        return m.ListConfigResourcesResponse(error_code=errors.ClusterAuthorizationFailed.code)
+    require_cluster(broker, call, Operation.DESCRIBE_CONFIGS)
     if not set(request.resource_types) <= set(_LISTED):
-        return m.ListConfigResourcesResponse(error_code=errors.UnsupportedVersion.code)
+        raise errors.UnsupportedVersion
     wanted = set(request.resource_types or _LISTED) if call.api_version else {CLIENT_METRICS}
     nodes = [str(node) for node in broker.fronts]
     listed = {

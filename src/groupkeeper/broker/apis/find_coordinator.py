@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 
-from groupkeeper.broker.apis._access import may_cluster, may_group, may_use
+from groupkeeper.broker.apis._access import require_cluster, require_group, require_use
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -71,14 +71,11 @@ def _shard_host(broker: Broker, key_type: int) -> GroupHost | TransactionHost | 
 def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
     """Raises an error for an invalid request."""
     if key_type == _GROUP:
-        if not may_group(broker, call, Operation.DESCRIBE, key):
-            raise errors.GroupAuthorizationFailed
+        require_group(broker, call, Operation.DESCRIBE, key)
     elif key_type == _TRANSACTION:
-        if not may_use(broker, call, key, Operation.DESCRIBE):
-            raise errors.TransactionalIdAuthorizationFailed
+        require_use(broker, call, key, Operation.DESCRIBE)
     elif key_type == _SHARE and call.api_version >= _SHARE_SINCE:
-        if not may_cluster(broker, call, Operation.CLUSTER_ACTION):
-            raise errors.ClusterAuthorizationFailed
+        require_cluster(broker, call, Operation.CLUSTER_ACTION)
         if not _is_share_key(key):
             raise errors.InvalidRequest
     else:

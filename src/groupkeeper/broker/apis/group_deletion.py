@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from groupkeeper.broker.apis._access import may_group, may_topic
+from groupkeeper.broker.apis._access import may_topic, require_group
 from groupkeeper.broker.apis._commits import joined
 from groupkeeper.broker.apis._groups import ask, ask_each
 from groupkeeper.broker.authorizer import Operation
@@ -33,8 +33,7 @@ def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
 
 
 async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequest) -> m.OffsetDeleteResponse:
-    if not may_group(broker, call, Operation.DELETE, request.group_id):
-        return m.OffsetDeleteResponse(error_code=errors.GroupAuthorizationFailed.code)
+    require_group(broker, call, Operation.DELETE, request.group_id)
     responses: dict[str, list[m.OffsetDeleteResponsePartition]] = {}
     accepted = []
     for topic in request.topics:

@@ -9,13 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from groupkeeper.broker.apis._access import may_topic
-from groupkeeper.broker.apis._groups import (
-    ask_each,
-    without_consumer_groups,
-    without_share_groups,
-    without_streams_groups,
-)
-from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.apis._groups import ask_each, require_served
+from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import describe_failure, failure_of
@@ -36,7 +31,7 @@ async def handle_classic(broker: Broker, call: Call, request: m.DescribeGroupsRe
     )
     for group in response.groups:
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
+            group.authorized_operations = broker.authorizer.allowed_operations(call, ResourceType.GROUP, group.group_id)
         if call.api_version < _MESSAGES_SINCE:
             group.error_message = None
     return response
@@ -50,22 +45,20 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 
 
 class DescribeApi(NamedTuple):
-    """A describe API: the classes of its response and of a described group; the error if the group type is not served,
-    else None; the topics in a group's description.
+    """A describe API: the type of group; the classes of its response and of a described group; the topics in a group's
+    description.
     """
 
+    group_type: str
     response: Callable[..., RootMessage]
     group: Callable[..., Any]
-    refusal: Callable[[Broker], KafkaError | None]
     topics: Callable[[Any], Iterable[str]]
 
 
 async def handle_epochs(broker: Broker, call: Call, request: Any) -> RootMessage:
     """Describes the requested groups, in the order of the request, as far as the caller may see them."""
     api = _APIS[type(request)]
-    refusal = api.refusal(broker)
-    if refusal is not None:
-        return refuse_epochs(call, request, refusal)
+    require_served(broker, api.group_type)
     refused = partial(failure_of, api.group)
     response = await ask_each(broker, call, Operation.DESCRIBE, request, "group_ids", refused)
     for at, group in enumerate(response.groups):
@@ -74,7 +67,7 @@ async def handle_epochs(broker: Broker, call: Call, request: Any) -> RootMessage
         if not all(may_topic(broker, call, Operation.DESCRIBE, topic) for topic in api.topics(group)):
             response.groups[at] = refused(group.group_id, errors.TopicAuthorizationFailed(_HIDDEN_TOPICS))
         elif request.include_authorized_operations:
-            group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
+            group.authorized_operations = broker.authorizer.allowed_operations(call, ResourceType.GROUP, group.group_id)
     return response  # type: ignore[no-any-return]
 
 
@@ -106,12 +99,12 @@ def _topics_of_streams(group: streams.DescribedGroup) -> set[str]:
 
 _APIS: dict[type[RootMessage], DescribeApi] = {
     m.ConsumerGroupDescribeRequest: DescribeApi(
-        m.ConsumerGroupDescribeResponse, consumer.DescribedGroup, without_consumer_groups, _topics_of_consumers
+        "consumer", m.ConsumerGroupDescribeResponse, consumer.DescribedGroup, _topics_of_consumers
     ),
     m.ShareGroupDescribeRequest: DescribeApi(
-        m.ShareGroupDescribeResponse, share.DescribedGroup, without_share_groups, _topics_of_share_group
+        "share", m.ShareGroupDescribeResponse, share.DescribedGroup, _topics_of_share_group
     ),
     m.StreamsGroupDescribeRequest: DescribeApi(
-        m.StreamsGroupDescribeResponse, streams.DescribedGroup, without_streams_groups, _topics_of_streams
+        "streams", m.StreamsGroupDescribeResponse, streams.DescribedGroup, _topics_of_streams
     ),
 }

@@ -4,15 +4,10 @@ members join, stay and leave; StreamsGroupTopologyDescriptionUpdate (93, KIP-133
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from groupkeeper.broker.apis._access import may_cluster, may_group, may_topic
-from groupkeeper.broker.apis._groups import (
-    refuse_or_ask,
-    without_consumer_groups,
-    without_share_groups,
-    without_streams_groups,
-)
+from groupkeeper.broker.apis._access import may_cluster, may_topic, require_group, require_topic
+from groupkeeper.broker.apis._groups import require_served
 from groupkeeper.broker.apis.topics import create_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -23,53 +18,39 @@ from groupkeeper.coordinator.epochs.checks import check_texts
 from groupkeeper.coordinator.streams.topology import MissingTopic, StatusCode
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import Topology
 from groupkeeper.protocol.primitives import Message
 
 
 async def handle_consumer(broker: Broker, call: Call, request: m.ConsumerGroupHeartbeatRequest) -> Message:
-    refusal = without_consumer_groups(broker) or await _consumer_refusal(broker, call, request)
-    return await refuse_or_ask(broker, call, request, refusal)
-
-
-async def _consumer_refusal(
-    broker: Broker, call: Call, request: m.ConsumerGroupHeartbeatRequest
-) -> errors.KafkaError | None:
-    """The error that refuses the request before its group is read, or None."""
-    if not may_group(broker, call, Operation.READ, request.group_id):
-        return errors.GroupAuthorizationFailed()
+    require_served(broker, "consumer")
+    require_group(broker, call, Operation.READ, request.group_id)
     async for name in in_turns(request.subscribed_topic_names or ()):
-        if not may_topic(broker, call, Operation.DESCRIBE, name):
-            return errors.TopicAuthorizationFailed()
-    return None
+        require_topic(broker, call, Operation.DESCRIBE, name)
+    return await broker.groups.ask(request.group_id, request, call)
 
 
 _LONGEST_MEMBER_ID = 36
 
 
 async def handle_share(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> Message:
-    refusal = without_share_groups(broker) or await _share_refusal(broker, call, request)
-    return await refuse_or_ask(broker, call, request, refusal)
-
-
-async def _share_refusal(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> KafkaError | None:
-    """The error that refuses the request before its group is read, or None."""
-    if not may_group(broker, call, Operation.READ, request.group_id):
-        return errors.GroupAuthorizationFailed()
+    require_served(broker, "share")
+    require_group(broker, call, Operation.READ, request.group_id)
     if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:
-        return errors.InvalidRequest()
+        raise errors.InvalidRequest
     async for name in in_turns(request.subscribed_topic_names or ()):
-        if not may_topic(broker, call, Operation.DESCRIBE, name):
-            return errors.TopicAuthorizationFailed()
-    return None
+        require_topic(broker, call, Operation.DESCRIBE, name)
+    return await broker.groups.ask(request.group_id, request, call)
 
 
 async def handle_streams(
     broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest
 ) -> m.StreamsGroupHeartbeatResponse:
-    refusal = without_streams_groups(broker) or _streams_refusal(broker, call, request)
-    response = await refuse_or_ask(broker, call, request, refusal)
+    require_served(broker, "streams")
+    require_group(broker, call, Operation.READ, request.group_id)
+    if request.topology is not None:
+        _check_topics(broker, call, _topics(request.topology))
+    response = await broker.groups.ask(request.group_id, request, call)
     assert isinstance(response, m.StreamsGroupHeartbeatResponse)
     for status in response.status or ():
         if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
@@ -79,23 +60,19 @@ async def handle_streams(
     return response
 
 
-def _streams_refusal(broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest) -> errors.KafkaError | None:
-    """The error that refuses the request before its group is read, or None."""
-    if not may_group(broker, call, Operation.READ, request.group_id):
-        return errors.GroupAuthorizationFailed()
-    names = [] if request.topology is None else _topics(request.topology)
+def _check_topics(broker: Broker, call: Call, names: Collection[str]) -> None:
+    """Raises `StreamsInvalidTopology`, `TopicAuthorizationFailed`."""
     if prohibited := [name for name in names if broker.is_internal(name)]:
-        return errors.StreamsInvalidTopology(
+        raise errors.StreamsInvalidTopology(
             f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
         )
     if invalid := [name for name in names if not _is_valid(name)]:
-        return errors.StreamsInvalidTopology(f"Topic names {','.join(invalid)} are not valid topic names.")
-    if not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in names):
-        return errors.TopicAuthorizationFailed()
-    return None
+        raise errors.StreamsInvalidTopology(f"Topic names {','.join(invalid)} are not valid topic names.")
+    for name in names:
+        require_topic(broker, call, Operation.DESCRIBE, name)
 
 
-def _topics(topology: Topology) -> Iterable[str]:
+def _topics(topology: Topology) -> Collection[str]:
     """All topics of a topology, each once."""
     names = {}
     for one in topology.subtopologies:
@@ -136,20 +113,9 @@ def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
 async def handle_topology(
     broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
 ) -> Message:
-    refusal = without_streams_groups(broker) or _topology_refusal(broker, call, request)
-    return await refuse_or_ask(broker, call, request, refusal)
-
-
-def _topology_refusal(
-    broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
-) -> KafkaError | None:
-    """The error that refuses the request before its group is read, or None."""
-    if not may_group(broker, call, Operation.READ, request.group_id):
-        return errors.GroupAuthorizationFailed()
+    require_served(broker, "streams")
+    require_group(broker, call, Operation.READ, request.group_id)
     if not broker.config.group_streams_topology_description_plugin_class:
-        return errors.UnsupportedVersion("The broker has no streams group topology description plugin configured.")
-    try:
-        check_texts(MemberId=request.member_id, GroupId=request.group_id)
-    except errors.InvalidRequest as refusal:
-        return refusal
-    return None
+        raise errors.UnsupportedVersion("The broker has no streams group topology description plugin configured.")
+    check_texts(MemberId=request.member_id, GroupId=request.group_id)
+    return await broker.groups.ask(request.group_id, request, call)

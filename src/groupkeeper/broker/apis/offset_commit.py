@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from copy import copy
-from typing import Any, Final
+from typing import Final
 
 from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.authorizer import Operation, ResourceType
@@ -27,14 +27,10 @@ _GROUP: Final = ResourceType.GROUP
 
 def reply(broker: Broker, call: Call, request: OffsetCommitRequest) -> RootMessage | Awaitable[RootMessage]:
     if not broker.authorizer.allows(call, _READ, _GROUP, request.group_id):
-        return refuse_commit(request, GroupAuthorizationFailed())
+        raise GroupAuthorizationFailed
     refused = Refused(OffsetCommitResponseTopic, OffsetCommitResponsePartition)
-    accepted = []
     is_by_id = call.api_version >= _TOPIC_IDS_SINCE
-    for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
-        # The topic id is stored with the offset, even if the request has only the topic's name.
-        topic.name, topic.topic_id = found.name, found.topic_id
-        accepted.append(topic)
+    accepted = known_topics(broker, call, request.topics, refused, is_by_id=is_by_id)
     if not accepted:
         return OffsetCommitResponse(topics=refused.topics())
     if refused.partitions:
@@ -45,11 +41,11 @@ def reply(broker: Broker, call: Call, request: OffsetCommitRequest) -> RootMessa
     return _with_refused(broker.groups.reply(request.group_id, request, call), refused)
 
 
-async def _replicated(broker: Broker, call: Call, request: OffsetCommitRequest, refused: Refused[Any]) -> RootMessage:
+async def _replicated(broker: Broker, call: Call, request: OffsetCommitRequest, refused: Refused) -> RootMessage:
     return _with_refused(await broker.groups.ask(request.group_id, request, call), refused)
 
 
-def _with_refused(response: Message, refused: Refused[Any]) -> RootMessage:
+def _with_refused(response: Message, refused: Refused) -> RootMessage:
     """The coordinator's response is unchanged, repeated topics included, unless partitions were refused."""
     assert isinstance(response, OffsetCommitResponse)
     if refused.partitions:

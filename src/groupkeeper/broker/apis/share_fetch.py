@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from groupkeeper.broker.apis._access import may_group, may_topic
+from groupkeeper.broker.apis._access import may_topic, require_group, require_topic
+from groupkeeper.broker.apis._groups import require_served
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import each_in_turns, in_turns
-from groupkeeper.broker.settings.features import feature_level
 from groupkeeper.broker.shares.fetch import WantedRecords, fetch
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
@@ -48,12 +48,10 @@ def _check_member(
 
     Raises `UnsupportedVersion` when share groups are off, `InvalidRequest`, `GroupAuthorizationFailed`.
     """
-    if feature_level(broker.config, "share.version") == 0:
-        raise errors.UnsupportedVersion
+    require_served(broker, "share")
     if request.group_id is None:
         raise errors.InvalidRequest("Invalid group id in the request.")
-    if not may_group(broker, call, Operation.READ, request.group_id):
-        raise errors.GroupAuthorizationFailed
+    require_group(broker, call, Operation.READ, request.group_id)
     if not request.member_id or len(request.member_id) > _LONGEST_MEMBER_ID:
         raise errors.InvalidRequest("Invalid member id in the request.")
     return request.group_id, request.member_id
@@ -89,8 +87,7 @@ async def _acknowledge(
     if topic is None:
         raise errors.UnknownTopicId
     acknowledgements = _checked(batches, may_renew=call.api_version >= _RENEW_SINCE, wants_renewal=request.is_renew_ack)
-    if not may_topic(broker, call, Operation.READ, topic.name):
-        raise errors.TopicAuthorizationFailed
+    require_topic(broker, call, Operation.READ, topic.name)
     assert request.group_id is not None
     assert request.member_id is not None
     log = topic.partition(index)
@@ -305,8 +302,5 @@ async def handle_acknowledge(
 
 
 def _acknowledged(index: int, error: KafkaError | None) -> acknowledge_response.PartitionData:
-    return (
-        acknowledge_response.PartitionData(index)
-        if error is None
-        else acknowledge_response.PartitionData(index, error.code, error.message)
-    )
+    result = () if error is None else (error.code, error.message)
+    return acknowledge_response.PartitionData(index, *result)

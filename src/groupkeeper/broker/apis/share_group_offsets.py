@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any
 
-from groupkeeper.broker.apis._access import may_group, may_topic
-from groupkeeper.broker.apis._groups import without_share_groups
+from groupkeeper.broker.apis._access import may_topic, require_group
+from groupkeeper.broker.apis._groups import require_served
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -29,9 +29,7 @@ _UNKNOWN_LAG = -1
 async def handle_describe(
     broker: Broker, call: Call, request: m.DescribeShareGroupOffsetsRequest
 ) -> m.DescribeShareGroupOffsetsResponse:
-    refusal = without_share_groups(broker)
-    if refusal is not None:
-        return refuse_describe(call, request, refusal)
+    require_served(broker, "share")
     return m.DescribeShareGroupOffsetsResponse(
         groups=[await _describe(broker, call, group) for group in request.groups]
     )
@@ -50,9 +48,8 @@ def _failure(group_id: str, error: KafkaError) -> m.DescribeShareGroupOffsetsRes
 async def _describe(
     broker: Broker, call: Call, group: m.DescribeShareGroupOffsetsRequestGroup
 ) -> m.DescribeShareGroupOffsetsResponseGroup:
-    if not may_group(broker, call, Operation.DESCRIBE, group.group_id):
-        return _failure(group.group_id, errors.GroupAuthorizationFailed())
     try:
+        require_group(broker, call, Operation.DESCRIBE, group.group_id)
         topics = await (_describe_all if group.topics is None else _describe_named)(broker, call, group)
     except KafkaError as error:
         return _failure(group.group_id, error)
@@ -157,10 +154,10 @@ async def _change(
     broker: Broker, call: Call, request: Any, operation: Operation, hidden: Callable[[Any], Any]
 ) -> Message:
     """The group coordinator's response, with errors for topics that the caller may not read."""
-    refusal = without_share_groups(broker)
-    if refusal is None and not may_group(broker, call, operation, request.group_id):
-        refusal = errors.GroupAuthorizationFailed()
-    if refusal is not None:
+    try:
+        require_served(broker, "share")
+        require_group(broker, call, operation, request.group_id)
+    except KafkaError as refusal:
         return refuse_request(request, refusal)
     readable, results = [], []
     async for topic in in_turns(request.topics):

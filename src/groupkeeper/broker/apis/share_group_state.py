@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from groupkeeper.broker.apis._access import may_cluster
-from groupkeeper.broker.apis._groups import without_share_groups
+from groupkeeper.broker.apis._access import require_cluster
+from groupkeeper.broker.apis._groups import require_served
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -37,11 +37,8 @@ class StateApi(NamedTuple):
 
 
 async def handle(broker: Broker, call: Call, request: Any) -> RootMessage:
-    refusal = without_share_groups(broker)
-    if not may_cluster(broker, call, Operation.CLUSTER_ACTION):
-        refusal = errors.ClusterAuthorizationFailed()
-    if refusal is not None:
-        return refuse(call, request, refusal)
+    require_cluster(broker, call, Operation.CLUSTER_ACTION)
+    require_served(broker, "share")
     api, states = _APIS[type(request)], broker.share_states
     topics = request.topics if request.group_id else ()
     asked = [(topic.topic_id, one) for topic in topics for one in topic.partitions]

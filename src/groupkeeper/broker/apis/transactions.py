@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from copy import copy
 
-from groupkeeper.broker.apis._access import may_cluster, may_group, may_topic, may_use, require_cluster
+from groupkeeper.broker.apis._access import may_cluster, may_topic, may_use, require_cluster, require_group, require_use
 from groupkeeper.broker.apis._groups import all_of
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
@@ -38,24 +38,28 @@ async def handle_init(broker: Broker, call: Call, request: m.InitProducerIdReque
     """A producer id for idempotent producers, and the next epoch for transactional ones. Version 6, with two-phase
     commit (KIP-939), is unstable in Kafka 4.4, and served only if the configuration enables it.
     """
-    if request.transactional_id is not None and not may_use(broker, call, request.transactional_id):
-        return _refused(errors.TransactionalIdAuthorizationFailed.code)
+    if request.transactional_id is not None:
+        require_use(broker, call, request.transactional_id)
     if request.enable2_pc:
         # Two-phase commit is off, as it is by default in Apache Kafka.
-        return _refused(errors.TransactionalIdAuthorizationFailed.code)
+        raise errors.TransactionalIdAuthorizationFailed
     if request.keep_prepared_txn:
-        return _refused(errors.UnsupportedVersion.code)
+        raise errors.UnsupportedVersion
     if (request.producer_id < 0) != (request.producer_epoch < 0) or request.transactional_id == "":
-        return _refused(errors.InvalidRequest.code)
+        raise errors.InvalidRequest
     if request.transactional_id is None:
         if not _may_write_at_all(broker, call):
-            return _refused(errors.ClusterAuthorizationFailed.code)
+            raise errors.ClusterAuthorizationFailed
         return m.InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
     response = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(response, m.InitProducerIdResponse)
     if response.error_code:
         return _refused(_code_for_version(_INIT_FENCED_SINCE, call.api_version, response.error_code))
     return response
+
+
+def refuse_init(call: Call, request: m.InitProducerIdRequest, error: KafkaError) -> m.InitProducerIdResponse:
+    return _refused(error.code)
 
 
 def _may_write_at_all(broker: Broker, call: Call) -> bool:
@@ -78,8 +82,7 @@ async def handle_add_partitions(
     if call.api_version < _BATCHES_SINCE:
         codes = await _add(broker, call, _only_transaction(request), is_client=True)
         return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
-    if not may_cluster(broker, call, Operation.CLUSTER_ACTION):
-        return m.AddPartitionsToTxnResponse(error_code=errors.ClusterAuthorizationFailed.code)
+    require_cluster(broker, call, Operation.CLUSTER_ACTION)
     added = await all_of(broker, (_add(broker, call, one, is_client=False) for one in request.transactions))
     return m.AddPartitionsToTxnResponse(
         results_by_transaction=[
@@ -163,10 +166,8 @@ async def handle_add_offsets(
 ) -> m.AddOffsetsToTxnResponse:
     """Makes a group's partition of the offsets topic part of a transaction."""
     try:
-        if not may_use(broker, call, request.transactional_id):
-            raise errors.TransactionalIdAuthorizationFailed
-        if not may_group(broker, call, Operation.READ, request.group_id):
-            raise errors.GroupAuthorizationFailed
+        require_use(broker, call, request.transactional_id)
+        require_group(broker, call, Operation.READ, request.group_id)
         if not broker.groups.ensure_topic():
             raise errors.CoordinatorNotAvailable
         partition = (OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
@@ -180,8 +181,7 @@ async def handle_add_offsets(
 
 async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.EndTxnResponse:
     """Commits or aborts a transaction; from version 5 on the response has the epoch of the next one (KIP-890)."""
-    if not may_use(broker, call, request.transactional_id):
-        return m.EndTxnResponse(error_code=errors.TransactionalIdAuthorizationFailed.code)
+    require_use(broker, call, request.transactional_id)
     response = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(response, m.EndTxnResponse)
     if response.error_code:

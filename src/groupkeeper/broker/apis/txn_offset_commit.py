@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from copy import copy
 
-from groupkeeper.broker.apis._access import may_group, may_use
+from groupkeeper.broker.apis._access import require_group, require_use
 from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.apis._groups import at_once
 from groupkeeper.broker.authorizer import Operation
@@ -29,16 +29,11 @@ def reply(
 
 
 async def _answer(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.TxnOffsetCommitResponse:
-    if not may_use(broker, call, request.transactional_id):
-        return refuse(call, request, errors.TransactionalIdAuthorizationFailed())
-    if not may_group(broker, call, Operation.READ, request.group_id):
-        return refuse(call, request, errors.GroupAuthorizationFailed())
+    require_use(broker, call, request.transactional_id)
+    require_group(broker, call, Operation.READ, request.group_id)
     refused = Refused(m.TxnOffsetCommitResponseTopic, m.TxnOffsetCommitResponsePartition)
-    accepted = []
     is_by_id = call.api_version >= FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
-    for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
-        topic.name, topic.topic_id = found.name, found.topic_id
-        accepted.append(topic)
+    accepted = known_topics(broker, call, request.topics, refused, is_by_id=is_by_id)
     if not accepted:
         return m.TxnOffsetCommitResponse(topics=refused.topics())
     allowed_request = copy(request)

@@ -112,9 +112,6 @@ class AuditedAuthorizer(Authorizer):
     def allowed_operations(self, call: Call, resource_type: ResourceType, name: str) -> int:
         return self._authorizer.allowed_operations(call, resource_type, name)  # a query, not an access
 
-    def allowed_group_operations(self, call: Call, group_id: str) -> int:
-        return self._authorizer.allowed_group_operations(call, group_id)
-
     def _write(self, call: Call, operation: Operation, kind: ResourceType, name: str, is_allowed: bool) -> None:
         if call is not self._call:
             self._call = call
