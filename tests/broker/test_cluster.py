@@ -143,7 +143,7 @@ async def test_a_fetch_that_waits_learns_of_the_move(nodes: Nodes) -> None:
     topics = [FetchTopic("t", partitions=[FetchPartition(0, 0, 0)])]
     wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics), 12)
     log: Any = nodes.broker.topics.partition("t", 0)
-    await becomes(lambda: log._waiters)
+    await becomes(lambda: log.waiters)
     await nodes.broker.move_leader("t", 0, 2)
     _, answer = await wire.receive(m.FetchResponse, 12)
     assert answer.responses[0].partitions[0].error_code == errors.FencedLeaderEpoch.code

@@ -109,7 +109,7 @@ async def test_what_a_replica_in_sync_lacks_is_not_committed(nodes: Nodes) -> No
     waiting = asyncio.ensure_future(produce(await nodes.connect(1), "t", b"d", timeout_ms=60_000))
     reading = asyncio.ensure_future((await nodes.connect(1)).fetch("t", 1, max_wait_ms=60_000))
     log = log_of(nodes.broker, "t")
-    await becomes(lambda: len(log._waiters) >= 2)
+    await becomes(lambda: len(log.waiters) >= 2)
     assert not waiting.done()
     await nodes.broker.resume_node(3)
     assert code_of(await waiting) == 0
@@ -261,7 +261,7 @@ async def test_a_commit_that_waits_ends_when_its_coordinator_moves(nodes: Nodes)
     await nodes.broker.pause_node(3)
     waiting = asyncio.ensure_future(nodes.commit(1, 8))
     log = nodes.broker.groups.shard_of("g").log
-    await becomes(lambda: log._waiters)
+    await becomes(lambda: log.waiters)
     await nodes.broker.move_coordinator("g", 2)
     assert await waiting == NotCoordinator.code
     await nodes.broker.resume_node(3)
@@ -368,7 +368,7 @@ async def test_share_coordinators_wait_for_replicas_at_the_same_time(nodes: Node
         await nodes.broker.pause_node(2)
         asking = asyncio.ensure_future(wire.call(request, version))
         async with asyncio.timeout(4):  # a leader waits 25 seconds for each, the API five
-            await becomes(lambda: sum(bool(log._waiters) for log in states.partitions) == 3)
+            await becomes(lambda: sum(bool(log.waiters) for log in states.partitions) == 3)
         await nodes.broker.resume_node(2)
         answer = await asking
         for topic in answer.results if isinstance(request, m.InitializeShareGroupStateRequest) else answer.responses:
@@ -421,7 +421,7 @@ async def test_a_fetch_gets_records_while_another_share_partition_is_loaded(node
     async with asyncio.timeout(20):
         for epoch, added in enumerate(((held, free), ())):
             fetching = asyncio.ensure_future(fetch(epoch, *added))
-            await becomes(lambda: held_log._waiters)
+            await becomes(lambda: held_log.waiters)
             await (await nodes.connect(3)).produce("t", batch(b"a"), partition=free)
             assert [one for one in await fetching if one[1]] == [(free, 1)]
         fetching = asyncio.ensure_future(fetch(2))
@@ -443,7 +443,7 @@ async def test_what_was_read_of_a_share_partition_is_not_used_after_a_change(nod
     await nodes.broker.pause_node(2)
     partitions = nodes.broker.share_sessions.partitions
     loading = partitions.load(*key)
-    await becomes(lambda: states.partitions[0]._waiters)
+    await becomes(lambda: states.partitions[0].waiters)
     if meanwhile == "altered":
         nodes.broker.share_states.initialize(key, 2, 5)
     else:
@@ -487,7 +487,7 @@ async def test_a_batch_that_waits_is_committed_without_the_replica_that_is_taken
     await nodes.broker.pause_node(3)
     waiting = asyncio.ensure_future(produce(await nodes(1), "t", b"a", timeout_ms=60_000))
     log = log_of(nodes.broker, "t")
-    await becomes(lambda: log._waiters)
+    await becomes(lambda: log.waiters)
     await nodes.broker.reassign({log: [1, 2]})
     assert (log.placement.leader, log.placement.epoch) == (1, 1)
     assert code_of(await waiting) == 0
@@ -499,7 +499,7 @@ async def test_a_coordinator_stays_when_another_replica_is_taken_away(nodes: Nod
     await nodes.broker.pause_node(3)
     waiting = asyncio.ensure_future(nodes.commit(1, 8))
     log = nodes.broker.groups.shard_of("g").log
-    await becomes(lambda: log._waiters)
+    await becomes(lambda: log.waiters)
     await nodes.broker.reassign({log: [1, 2]})
     assert await waiting == 0
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.held import topic_of
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
@@ -314,7 +315,7 @@ class TestCoordinator:
         await producer.add("t", 0)
         await producer.produce("t", "a")
         log = broker.topics.get("t").partitions[0]  # type: ignore[union-attr]
-        await asyncio.wait_for(log.wait_for_append(1), 10)
+        await becomes(lambda: log.log_end_offset > 1)
         assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
         assert await producer.end(commit=True) == errors.ProducerFenced.code
 
@@ -331,7 +332,7 @@ class TestCoordinator:
         assert await producer.add("t", 0) == [errors.ConcurrentTransactions.code]
         assert await producer.end(commit=True) == errors.ConcurrentTransactions.code
         topic.partitions[1].failure = None
-        await asyncio.wait_for(topic.partitions[1].wait_for_append(0), 10)
+        await becomes(lambda: topic.partitions[1].log_end_offset > 0)
         assert (await describe(wire)).transaction_state == "CompleteCommit"
         assert (await read(wire, "t")).high_watermark == 2, "one marker"
 

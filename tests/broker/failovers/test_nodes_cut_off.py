@@ -221,7 +221,7 @@ async def test_a_fetch_that_waits_for_a_stale_leader_goes_on_when_that_knows_of_
     await nodes.create("t", [1, 2, 3])
     log = await part(nodes)
     reading = asyncio.ensure_future((await nodes.connect(1)).fetch("t", 0, max_wait_ms=60_000))
-    await becomes(lambda: log._waiters)
+    await becomes(lambda: log.waiters)
     assert (await take(nodes, node=2)).error_code == 0
     await nodes.broker.resume_node(1)
     assert (await reading).records

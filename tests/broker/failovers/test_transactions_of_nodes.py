@@ -48,7 +48,7 @@ async def test_a_write_waits_until_the_coordinators_replicas_have_its_partition(
     await nodes.broker.pause_node(3)
     writing = asyncio.ensure_future(write(nodes, producer, what))
     again = asyncio.ensure_future(write(nodes, producer, what))
-    await becomes(lambda: len(coordinator_log(nodes)._waiters) == 2)
+    await becomes(lambda: len(coordinator_log(nodes).waiters) == 2)
     assert (writing.done(), log.log_end_offset) == (False, 0)
     await nodes.broker.resume_node(3)
     assert [await writing, await again] == [0, 0]
@@ -76,7 +76,7 @@ async def test_a_coordinator_that_does_not_know_a_partition_has_nothing_to_end_t
     await nodes.create("__consumer_offsets", *[[2]] * 6)
     await nodes.broker.pause_node(3)
     writing = asyncio.ensure_future(write(nodes, producer, what))
-    await becomes(lambda: coordinator_log(nodes)._waiters)
+    await becomes(lambda: coordinator_log(nodes).waiters)
     await nodes.broker.kill_node(1)
     await nodes.broker.resume_node(3)
     assert await writing == (errors.NotEnoughReplicas if what == "produce" else errors.NotCoordinator).code
@@ -100,7 +100,7 @@ async def test_adding_a_partition_again_waits_as_the_first_time(nodes: Nodes) ->
     for _ in range(2):
         producer.wire = await nodes.connect(1)
         adding.append(asyncio.ensure_future(producer.add("t", 0)))
-    await becomes(lambda: len(coordinator_log(nodes)._waiters) == 2)
+    await becomes(lambda: len(coordinator_log(nodes).waiters) == 2)
     await nodes.broker.resume_node(3)
     assert await asyncio.gather(*adding) == [[0], [0]]
 
@@ -131,7 +131,7 @@ async def waiting_end(nodes: Nodes) -> tuple[Producer, PartitionLog, asyncio.Fut
     await nodes.broker.pause_node(3)
     producer.wire = await nodes.connect(1)
     ending = asyncio.ensure_future(producer.end(commit=True))
-    await becomes(lambda: coordinator_log(nodes)._waiters)
+    await becomes(lambda: coordinator_log(nodes).waiters)
     return producer, log, ending
 
 
@@ -202,7 +202,7 @@ async def test_a_coordinator_that_moves_sends_markers_when_its_replicas_have_wha
     await nodes.broker.pause_node(3)
     producer.wire = await nodes.connect(1)
     ending = asyncio.ensure_future(producer.end(commit=True))
-    await becomes(lambda: coordinator_log(nodes)._waiters)
+    await becomes(lambda: coordinator_log(nodes).waiters)
     await nodes.broker.move_transaction_coordinator(ID, 2)
     assert await ending == errors.NotCoordinator.code
     assert log.log_end_offset == 1
@@ -247,7 +247,7 @@ async def test_a_marker_that_an_operator_writes_waits_for_replicas(start: Start)
     assert await end() == errors.RequestTimedOut.code
     nodes.broker.config.request_timeout_ms = 60_000
     ending = asyncio.ensure_future(end())
-    await becomes(lambda: log._waiters)
+    await becomes(lambda: log.waiters)
     await nodes.broker.move_leader("t", 0, 3)
     assert await ending == errors.NotLeaderOrFollower.code
     await nodes.broker.resume_node(3)

@@ -245,7 +245,7 @@ class TestFetch:
         await other.create("t")
         waiting = asyncio.ensure_future(reader.fetch("t", 0, max_wait_ms=60_000))
         log = broker.topics.partition("t", 0)
-        while not log._waiters:  # type: ignore[union-attr]
+        while not log.waiters:  # type: ignore[union-attr]
             await other.list_offset("t", -1)
         await other.call(m.DeleteTopicsRequest(topic_names=["t"]), 5)
         answer = await asyncio.wait_for(waiting, 5)
@@ -257,10 +257,10 @@ class TestFetch:
         part = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
         reader.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[part])]), 12)
         log = log_of(broker, "t")
-        while not log._waiters:
+        while not log.waiters:
             await other.list_offset("t", -1)
         reader.writer.transport.abort()
-        while log._waiters:
+        while log.waiters:
             await other.list_offset("t", -1)
 
     async def test_the_limits_of_an_answer(self, wire: Wire) -> None:

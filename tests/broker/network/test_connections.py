@@ -399,7 +399,7 @@ async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
     for wire in wires:
         wire.send(WAITS, 12)
         await wire.writer.drain()
-    while len(log._waiters) < 5:
+    while len(log.waiters) < 5:
         await probe.call(m.MetadataRequest([]), 12)
     await broker.stop()
     await broker.stop()

@@ -266,9 +266,9 @@ def test_segments_end_at_different_ages_with_jitter(open_log: OpenLog, tmp_path:
         bases: list[int] = []
         now = 0
         while len(bases) < 10:
-            before = len(log._segments)
+            before = len(log.segments)
             log.append(write_batch([Record(None, b"v", timestamp=now)]), now)
-            if len(log._segments) > before:
+            if len(log.segments) > before:
                 bases.append(now)
             now += 10
         log.close()

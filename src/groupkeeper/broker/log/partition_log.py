@@ -56,13 +56,11 @@ class PartitionLog:
     """
 
     __slots__ = (
-        "_directory",
         "_files",
         "_is_failing",
         "_retired",
-        "_segments",
-        "_waiters",
         "config",
+        "directory",
         "failure",
         "index",
         "log_end_offset",
@@ -70,9 +68,11 @@ class PartitionLog:
         "placement",
         "producers",
         "recovery_point",
+        "segments",
         "stale",
         "topic",
         "topic_id",
+        "waiters",
     )
 
     def __init__(
@@ -105,11 +105,14 @@ class PartitionLog:
         """By node id, the diverged logs of cut-off former leaders."""
         self._is_failing = False
         self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
-        self._directory = directory
+        self.directory = directory
+        """The directory of the segments."""
+        self.segments: list[Segment] = []
+        """The segments, oldest first; records are appended to the last one."""
+        self.waiters: set[Waiter] = set()
+        """Requests that wait for appends, or for another leader."""
         self._files = files
-        self._segments: list[Segment] = []
         self._retired: list[str] = []
-        self._waiters: set[Waiter] = set()
 
     def __repr__(self) -> str:
         return f"<PartitionLog {self.topic}-{self.index} {self.log_start_offset}..{self.log_end_offset}>"
@@ -140,17 +143,7 @@ class PartitionLog:
     @property
     def size(self) -> int:
         """Bytes of all batches."""
-        return sum(segment.size for segment in self._segments)
-
-    @property
-    def segments(self) -> Sequence[Segment]:
-        """The segments, oldest first; records are appended to the last one."""
-        return self._segments
-
-    @property
-    def directory(self) -> str:
-        """The directory of the segments."""
-        return self._directory
+        return sum(segment.size for segment in self.segments)
 
     # ------------------------------------------------------------------ writing
 
@@ -190,7 +183,7 @@ class PartitionLog:
         self.log_end_offset = header.next_offset
         if header.producer_id >= 0:
             self._remember(header, marker, now_ms)
-        if self._waiters:
+        if self.waiters:
             # A marker is small, but may make many records visible to readers of committed records.
             self.tell_waiters(len(batch) if marker is None else None)
         return first
@@ -204,13 +197,13 @@ class PartitionLog:
         first = self.log_end_offset
         self._write(first + count - 1, timestamp, len(batch), (batch,))
         self.log_end_offset = first + count
-        if self._waiters:
+        if self.waiters:
             self.tell_waiters(len(batch))
         return first
 
     def tell_waiters(self, size: int | None) -> None:
         """Wakes waiting calls after this many bytes were appended; None: wakes them whatever the number of bytes."""
-        for waiter in tuple(self._waiters):
+        for waiter in tuple(self.waiters):
             waiter.wake() if size is None else waiter.appended(size)
 
     def _header_of(self, batch: bytes) -> BatchHeader:
@@ -231,13 +224,13 @@ class PartitionLog:
 
     def _write(self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]) -> None:
         try:
-            segment = self._segments[-1] if self._segments else self._first_segment()
+            segment = self.segments[-1] if self.segments else self._first_segment()
             if segment.size and self._is_full(segment, last_offset, max_timestamp, length):
                 self.roll()
-                segment = self._segments[-1]
+                segment = self.segments[-1]
             segment.append(last_offset, max_timestamp, length, parts)
         except OSError as error:
-            what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
+            what = f"cannot write {self.topic}-{self.index} in {self.directory}: {error.strerror}"
             if isinstance(error, TornTail):
                 self.failure = what  # the next start cuts off the partly written batch
             if not self._is_failing:  # log it once: producers retry endlessly
@@ -250,8 +243,8 @@ class PartitionLog:
 
     def _first_segment(self) -> Segment:
         self._make_directory()
-        self._segments.append(self._new_segment(self.log_end_offset))
-        return self._segments[-1]
+        self.segments.append(self._new_segment(self.log_end_offset))
+        return self.segments[-1]
 
     def _is_full(self, active: Segment, last_offset: int, max_timestamp: int, length: int) -> bool:
         config = self.config
@@ -266,19 +259,19 @@ class PartitionLog:
 
     def roll(self) -> None:
         """Begins a new segment unless the last one is empty. Raises OSError; then nothing has changed."""
-        if self._segments and self._segments[-1].size > 0:
+        if self.segments and self.segments[-1].size > 0:
             segment = self._new_segment(self.log_end_offset)
             segment.create()
-            seal(self._segments[-1], self.producers, self._directory, self.log_end_offset)
-            self._segments.append(segment)
+            seal(self.segments[-1], self.producers, self.directory, self.log_end_offset)
+            self.segments.append(segment)
 
     def _new_segment(self, base_offset: int) -> Segment:
-        path = os.path.join(self._directory, file_name(base_offset))
+        path = os.path.join(self.directory, file_name(base_offset))
         return Segment(path, base_offset, self._files, self.config.index_interval_bytes)
 
     def _make_directory(self) -> None:
-        os.makedirs(self._directory, exist_ok=True)
-        metadata = os.path.join(self._directory, PARTITION_METADATA)
+        os.makedirs(self.directory, exist_ok=True)
+        metadata = os.path.join(self.directory, PARTITION_METADATA)
         # Not flushed, like the records that follow: the start accepts a directory without its topic's id.
         text = f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n"
         replace_file(metadata, text, survives_power_failure=False)
@@ -288,19 +281,19 @@ class PartitionLog:
         self.log_start_offset = offset = max(offset, self.log_start_offset)
         self.producers.forget_before(offset)
         count = 0
-        while count + 1 < len(self._segments) and self._segments[count + 1].base_offset <= offset:
+        while count + 1 < len(self.segments) and self.segments[count + 1].base_offset <= offset:
             count += 1
         if count:
-            size = sum(segment.size for segment in self._segments[:count])
+            size = sum(segment.size for segment in self.segments[:count])
             text = "%s-%d: deleted %d segments of %d bytes (%s), the log starts at offset %d now"
             _log.info(text, self.topic, self.index, count, size, why, offset)
         self._retire(count)
 
     def _retire(self, count: int) -> None:
-        for segment in self._segments[:count]:
+        for segment in self.segments[:count]:
             segment.close()
-            self._retired += retire(self._directory, segment.base_offset)
-        del self._segments[:count]
+            self._retired += retire(self.directory, segment.base_offset)
+        del self.segments[:count]
 
     def take_retired(self) -> list[str]:
         """Paths of files that are no longer part of the log and may be removed; each path is returned once."""
@@ -312,11 +305,11 @@ class PartitionLog:
 
         Raises `KafkaStorageError`; then the partition is unavailable until the next start repairs it.
         """
-        first = self._segments.index(old[0])
-        assert self._segments[first : first + len(old)] == list(old)
-        assert len(self._segments) > first + len(old), "the active segment is never replaced"
+        first = self.segments.index(old[0])
+        assert self.segments[first : first + len(old)] == list(old)
+        assert len(self.segments) > first + len(old), "the active segment is never replaced"
         try:
-            for source, target in swap_steps(self._directory, new.base_offset, [one.base_offset for one in old]):
+            for source, target in swap_steps(self.directory, new.base_offset, [one.base_offset for one in old]):
                 self._files.close(source)
                 if os.path.exists(source):
                     os.rename(source, target)
@@ -324,8 +317,8 @@ class PartitionLog:
         except OSError as error:
             self.failure = f"{new.path}: cannot be put in place: {error.strerror}"
             raise KafkaStorageError(self.failure) from error
-        new.path = os.path.join(self._directory, file_name(new.base_offset))
-        self._segments[first : first + len(old)] = [new]
+        new.path = os.path.join(self.directory, file_name(new.base_offset))
+        self.segments[first : first + len(old)] = [new]
 
     # ------------------------------------------------------------------ reading
 
@@ -348,7 +341,7 @@ class PartitionLog:
                 f"but we only have log segments from offset {self.log_start_offset} up to {self.log_end_offset}."
             )
         segment, position = self._place_of(offset)
-        for one in self._segments[self._segment_index(offset)].damage if self._segments else ():
+        for one in self.segments[self._segment_index(offset)].damage if self.segments else ():
             if one.first_offset <= offset < one.next_offset:
                 raise CorruptMessage(f"offset {offset} of {self.topic}-{self.index} is damaged")
         if segment is None:
@@ -374,8 +367,8 @@ class PartitionLog:
                 return 0 if offset == end_offset else None
             segment, position = self._place_of(offset)
             last, end = self._place_of(end_offset)
-        if last is None and self._segments:
-            last, end = self._segments[-1], self._segments[-1].size
+        if last is None and self.segments:
+            last, end = self.segments[-1], self.segments[-1].size
         return end - position if segment is last else None
 
     def offset_after(self, offset: int, size: int) -> int:
@@ -386,12 +379,12 @@ class PartitionLog:
         found = segment.index.offset_after(position + size)
         if found is not None:
             return found
-        later = bisect_right(self._segments, segment.base_offset, key=lambda one: one.base_offset)
-        return self._segments[later].base_offset if later < len(self._segments) else self.log_end_offset
+        later = bisect_right(self.segments, segment.base_offset, key=lambda one: one.base_offset)
+        return self.segments[later].base_offset if later < len(self.segments) else self.log_end_offset
 
     def _place_of(self, offset: int) -> tuple[Segment | None, int]:
         """Position of the first batch with `offset` or a later offset; None when there is no such batch."""
-        for segment in self._segments[self._segment_index(offset) :]:
+        for segment in self.segments[self._segment_index(offset) :]:
             position = segment.position_of(offset)
             if position < segment.size:
                 return segment, position
@@ -400,14 +393,14 @@ class PartitionLog:
     def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
         """Every batch from an offset on, decoded, in order, for the loading of a coordinator."""
         self._require_health()
-        for segment in self._segments[self._segment_index(offset) :]:
+        for segment in self.segments[self._segment_index(offset) :]:
             for _, block, at, header in segment.batches(segment.position_of(offset)):
                 yield header, read_records(block, at, header=header, verify=False)
             if segment.damage:
                 _log.error("%r: read without the damaged part of %s", self, segment.path)
 
     def _segment_index(self, offset: int) -> int:
-        return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+        return max(bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
     async def offset_for_timestamp(self, timestamp: int, reads: LongReads) -> tuple[int, int] | None:
         """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
@@ -417,7 +410,7 @@ class PartitionLog:
         matching records. Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
         """
         with self._readable():
-            for segment in tuple(self._segments):
+            for segment in tuple(self.segments):
                 if segment.max_timestamp >= timestamp:
                     since = segment.position_of(segment.index.offset_before(timestamp))
                     for _, block, at, header in segment.batches(since):
@@ -435,7 +428,7 @@ class PartitionLog:
         As in Apache Kafka the record may lie before the log start offset, while its segment is still there.
         """
         with self._readable():
-            latest = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
+            latest = max(self.segments, key=lambda segment: segment.max_timestamp, default=None)
             if latest is None or latest.size == 0:
                 return None
             batch = latest.batch_at(latest.position_of(latest.index.max_timestamp_offset))
@@ -450,38 +443,19 @@ class PartitionLog:
         except CorruptRecord as error:
             raise CorruptMessage(f"a batch of {self.topic}-{self.index} cannot be read: {error}") from None
 
-    # ------------------------------------------------------------------ waiting
-
-    def add_waiter(self, waiter: Waiter) -> None:
-        self._waiters.add(waiter)
-
-    def remove_waiter(self, waiter: Waiter) -> None:
-        self._waiters.discard(waiter)
-
-    async def wait_for_append(self, offset: int) -> None:
-        """Returns when the log end is after `offset`. Raises `KafkaStorageError` when the partition is deleted."""
-        while self.log_end_offset <= offset:
-            self._require_health()
-            waiter = Waiter(1)
-            self._waiters.add(waiter)
-            try:
-                await waiter.woken
-            finally:
-                self._waiters.discard(waiter)
-
     # ------------------------------------------------------------------ life
 
     def sync(self, *, is_end: bool = False) -> None:
         """Flushes all segments except the last to disk. Raises OSError. May run in a thread. With `is_end`, also the
         last segment, with the files that let the next start load it without reading it.
         """
-        segments = tuple(self._segments)
+        segments = tuple(self.segments)
         ends = [segment.base_offset for segment in segments[1:]]
         if is_end and segments:
-            seal(segments[-1], self.producers, self._directory, self.log_end_offset)
+            seal(segments[-1], self.producers, self.directory, self.log_end_offset)
             ends.append(self.log_end_offset)
         if ends and ends[-1] > self.recovery_point:
-            sync_segments(segments, ends, self._directory, self.recovery_point)
+            sync_segments(segments, ends, self.directory, self.recovery_point)
             self.recovery_point = ends[-1]
 
     def recover(self, file_names: Iterable[str], known_end: int = 0) -> None:
@@ -490,55 +464,55 @@ class PartitionLog:
         known records, are a torn write, and are cut off. Other damage stays in place: only its offsets cannot be read.
         """
         try:
-            self._recover(repair(self._directory, file_names), max(known_end, self.recovery_point))
+            self._recover(repair(self.directory, file_names), max(known_end, self.recovery_point))
         except OSError as error:
-            self.failure = f"{error.filename or self._directory}: {error.strerror}"
+            self.failure = f"{error.filename or self.directory}: {error.strerror}"
         if self.failure is not None:
             _log.error("partition %s-%d is not available: %s", self.topic, self.index, self.failure)
             return
-        if self._segments or self.log_end_offset:
-            first = self._segments[0].base_offset if self._segments else self.log_end_offset
+        if self.segments or self.log_end_offset:
+            first = self.segments[0].base_offset if self.segments else self.log_end_offset
             if first > self.log_start_offset:
-                _log.warning("%s: begins at offset %d, not %d", self._directory, first, self.log_start_offset)
+                _log.warning("%s: begins at offset %d, not %d", self.directory, first, self.log_start_offset)
                 self.log_start_offset = first
         if self.log_end_offset < self.log_start_offset:
             _log.warning("%r ends before its log start offset: starting an empty log there", self)
-            self._retire(len(self._segments))
+            self._retire(len(self.segments))
             self.log_end_offset = self.log_start_offset
 
     def truncate(self, offset: int) -> None:
         """Removes the records from an offset on, at which a batch begins. Raises OSError."""
         kept = self._segment_index(offset) + 1
-        for segment in self._segments[kept:]:
-            self._retired += retire(self._directory, segment.base_offset)
-        for segment in self._segments:
+        for segment in self.segments[kept:]:
+            self._retired += retire(self.directory, segment.base_offset)
+        for segment in self.segments:
             segment.close()
-        names = [os.path.basename(segment.path) for segment in self._segments[:kept]]
+        names = [os.path.basename(segment.path) for segment in self.segments[:kept]]
         if names:
-            os.truncate(self._segments[kept - 1].path, self._segments[kept - 1].position_of(offset))
-        self._segments.clear()
+            os.truncate(self.segments[kept - 1].path, self.segments[kept - 1].position_of(offset))
+        self.segments.clear()
         self.producers = Producers(self.producers.where, self.producers.expiration_ms)
         self.log_end_offset, self.recovery_point = 0, min(self.recovery_point, offset)
         self.recover(names)
 
     def _recover(self, names: Sequence[str], known_end: int) -> None:
         segments = [self._new_segment(int(name[:-4])) for name in names]
-        trusted = load_sealed(segments, self.producers, self._directory, self.recovery_point)
+        trusted = load_sealed(segments, self.producers, self.directory, self.recovery_point)
         if trusted < len(segments):
-            left = without_copies(self._directory, [segment.base_offset for segment in segments])
+            left = without_copies(self.directory, [segment.base_offset for segment in segments])
             segments = [segment for segment in segments if segment.base_offset in left]
-        self._segments += segments[:trusted]
+        self.segments += segments[:trusted]
         self.log_end_offset = segments[trusted - 1].next_offset if trusted else 0
         limits = [segment.base_offset for segment in segments[1:]]
         for segment, limit in zip(segments[trusted:], limits[trusted:], strict=False):
-            self._segments.append(segment)
+            self.segments.append(segment)
             self._scan(segment, limit, limit)
-            seal(segment, self.producers, self._directory)
+            seal(segment, self.producers, self.directory)
         if trusted < len(segments):
             active = segments[-1]
-            self._segments.append(active)
+            self.segments.append(active)
             if limits:
-                save_producers(self.producers, self._directory, active.base_offset, active.base_offset)
+                save_producers(self.producers, self.directory, active.base_offset, active.base_offset)
             self._scan(active, active.base_offset + _MAX_RELATIVE_OFFSET, known_end)
         for one, following in pairwise(segments if not self.config.is_compacted else ()):
             if one.next_offset < following.base_offset:
@@ -546,26 +520,26 @@ class PartitionLog:
         if self.log_end_offset < known_end:
             self._report_loss(self.log_end_offset, known_end)
             self._go_on_at(known_end)
-        elif self._segments and self._segments[-1].has_damaged_end:
+        elif self.segments and self.segments[-1].has_damaged_end:
             self._go_on_at(self.log_end_offset)  # appended bytes could complete the damaged batch
 
     def _report_loss(self, first: int, end: int) -> None:
         _log.error(
-            "%s: %d offsets from %d on are missing, no file has their records", self._directory, end - first, first
+            "%s: %d offsets from %d on are missing, no file has their records", self.directory, end - first, first
         )
 
     def _go_on_at(self, offset: int) -> None:
         """Continues at `offset`, after a gap, so that offsets of lost records are not used again."""
         self.log_end_offset = offset
-        if self._segments:
-            active = self._segments[-1]
+        if self.segments:
+            active = self.segments[-1]
             if active.size:
-                seal(active, self.producers, self._directory, offset)
+                seal(active, self.producers, self.directory, offset)
             else:
-                self._retired += retire(self._directory, active.base_offset)
-                del self._segments[-1]
-            self._segments.append(self._new_segment(offset))
-            self._segments[-1].create()
+                self._retired += retire(self.directory, active.base_offset)
+                del self.segments[-1]
+            self.segments.append(self._new_segment(offset))
+            self.segments[-1].create()
 
     def _scan(self, segment: Segment, limit: int, known_end: int) -> None:
         """Reads and indexes a segment, and cuts off a torn write at its end."""
@@ -580,7 +554,7 @@ class PartitionLog:
     def close(self, failure: str | None = None) -> None:
         """Closes the files and wakes all waiting calls; with `failure` later calls raise `KafkaStorageError`."""
         self.failure = failure
-        for segment in self._segments:
+        for segment in self.segments:
             segment.close()
         self.tell_waiters(None)
 

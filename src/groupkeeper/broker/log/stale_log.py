@@ -24,7 +24,7 @@ class StaleLog(PartitionLog):
             log.directory, log.topic, log.topic_id, log.index, log.config, log._files, expiration_ms, known
         )
         self._log = log
-        self._segments, self._waiters = log._segments, log._waiters
+        self.segments, self.waiters = log.segments, log.waiters
         self.producers = deepcopy(log.producers)
         self.log_end_offset = log.log_end_offset
 

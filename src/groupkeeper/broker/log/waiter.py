@@ -12,9 +12,7 @@ _ANY_NUMBER = 1 << 62
 class Waited(Protocol):
     """A log that requests can wait for."""
 
-    def add_waiter(self, waiter: Waiter) -> None: ...
-
-    def remove_waiter(self, waiter: Waiter) -> None: ...
+    waiters: set[Waiter]
 
 
 class Waiter:
@@ -43,14 +41,14 @@ async def wait_for(waiter: Waiter, logs: Iterable[Waited], deadline_s: float | N
     loop = get_running_loop()
     timer = None if deadline_s is None else loop.call_at(deadline_s, waiter.wake)
     for log in logs:
-        log.add_waiter(waiter)
+        log.waiters.add(waiter)
     try:
         await waiter.woken
     finally:
         if timer is not None:
             timer.cancel()
         for log in logs:
-            log.remove_waiter(waiter)
+            log.waiters.discard(waiter)
     return deadline_s is None or loop.time() < deadline_s
 
 
