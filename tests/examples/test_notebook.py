@@ -86,6 +86,7 @@ def test_tables_with_duckdb_and_pandas(folder: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(240)
 def test_tables_with_spark(folder: Path) -> None:
     shown = execute("tables-spark", folder)
     assert "east" in shown[1]
@@ -94,6 +95,7 @@ def test_tables_with_spark(folder: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(240)
 def test_tables_of_a_catalog(folder: Path) -> None:
     shown = execute("databricks", folder, before=CATALOG, after="at_risk.count(), spark is session")
     assert "lag_history" in shown[1]
