@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_output
@@ -132,7 +132,7 @@ class _Check:
         problems += (problem_of(GroupIdNotFound(f"Group {each} not found."), group=each) for each in missing)
         findings = list(judge(snapshot, self._limits))
         self.broken += sum(finding.verdict is Verdict.BROKEN for finding in findings)
-        problems += _unknown(findings)
+        problems += (each.why for each in findings if each.verdict is Verdict.UNKNOWN and each.why is not None)
         shown = [each for each in findings if each.verdict is not Verdict.OK or options.show_ok]
         notes = [f"no group matches {text}" for text in names.without_match(snapshot.groups)]
         bad = {finding.group_id for finding in findings if finding.verdict is not Verdict.OK}
@@ -158,10 +158,6 @@ class _Check:
         for_s = 0 if limits.max_rebalances is None else options.within / 1000
         within_s = session.timeout_ms / 1000
         return await take_snapshot(session.admin, wanted, session.progress.say, within_s=within_s, for_s=for_s)
-
-
-def _unknown(findings: Sequence[LimitFinding]) -> list[Problem]:
-    return [finding.why for finding in findings if finding.verdict is Verdict.UNKNOWN and finding.why is not None]
 
 
 def _row(finding: LimitFinding, group: GroupView, time_of: Callable[[Value], Value]) -> Row:

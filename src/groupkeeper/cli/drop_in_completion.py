@@ -63,7 +63,7 @@ def _candidates(tool: str, table: OptionTable, before: Sequence[str], begun: str
         return _values(tool, awaited.name, given)
     if not begun.startswith("-"):
         return ()
-    return [(f"--{name}", _first_sentence(option.help)) for name, option in table.options.items()
+    return [(f"--{name}", option.help.partition(". ")[0].rstrip(".")) for name, option in table.options.items()
             if name not in given or name in _GROUP_OPTIONS + _TOPIC_OPTIONS]  # fmt: skip
 
 
@@ -76,7 +76,3 @@ def _values(tool: str, name: str, given: dict[str, list[str]]) -> Iterable[tuple
         return ()
     config, types = given.get("command-config", [None])[-1], _TYPES.get(tool, _OTHERS)
     return [(each, "") for each in names_in_cluster(kind, servers, None, config, types)]
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition(". ")[0].rstrip(".")

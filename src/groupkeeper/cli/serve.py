@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import ip_address
@@ -89,16 +89,14 @@ def _add_served(command: ArgumentParser) -> None:
     )
     served.add_argument(
         "--metric-names",
-        type=_metric_names,
+        type=values.ListOf((OWN, *OTHERS), "NAME", OWN),
         default=[OWN],
-        metavar="NAME[,NAME]",
         help=f"the names of metrics: {OWN}, or those of {', '.join(OTHERS)}; default: {OWN}",
     )
     served.add_argument(
         "--series",
-        type=_levels,
-        default=frozenset(),
-        metavar="LEVEL[,LEVEL]",
+        type=values.ListOf(_LEVELS, "LEVEL", "partitions"),
+        default=[],
         help=f"series beside those of groups and topics: {', '.join(_LEVELS)}",
     )
     served.add_argument(
@@ -142,21 +140,6 @@ def _rules(options: Namespace) -> Rules:
     return rules.with_polls(options.interval)
 
 
-def _metric_names(text: str) -> list[str]:
-    return _some_of(text, (OWN, *OTHERS))
-
-
-def _levels(text: str) -> frozenset[Level]:
-    return frozenset(_LEVELS[name] for name in _some_of(text, list(_LEVELS)))
-
-
-def _some_of(text: str, known: Sequence[str]) -> list[str]:
-    names = list(dict.fromkeys(part.strip() for part in text.split(",")))
-    if not set(names) <= set(known):
-        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}")
-    return names
-
-
 def _run(options: Namespace) -> int:
     try:
         from groupkeeper.web.app import Site, application
@@ -186,7 +169,8 @@ def _run(options: Namespace) -> int:
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
     admission = _admission(options, openers, collectors, listening, ways)
     watch = ServeWatch(archive, rules, kept, ways, admission.record)
-    exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
+    levels = frozenset(_LEVELS[name] for name in options.series)
+    exporter = Exporter(Choices(options.metric_names, levels, options.max_series), watch.samples)
     for collector in collectors:
         exporter.take(collector.snapshot)
     news = News()

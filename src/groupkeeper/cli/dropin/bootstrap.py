@@ -23,11 +23,11 @@ class BadProperties(UsageProblem):
 NO_CLIENT = "Failed to create new KafkaAdminClient"
 
 
-def open_admin(options: Options, properties_option: str = "command-config", timeout_ms: int | None = None) -> Admin:
+def open_admin(options: Options, timeout_ms: int | None = None) -> Admin:
     """The admin client for the options, not connected yet. `timeout_ms` is for each call, None: as properties have
     it. Raises ExecutionFailure, UsageProblem.
     """
-    path = options.text(properties_option)
+    path = options.text("command-config")
     servers = options.text("bootstrap-server") or ""
     properties = {} if path is None else _read(path)
     addresses = bootstrap_servers(servers)

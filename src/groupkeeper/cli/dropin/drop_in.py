@@ -73,23 +73,26 @@ def log_warning(text: str, logger: str) -> None:
     complain(f"[{time}] WARN {text} ({logger})\n")
 
 
-def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | None) -> int:
-    """Run a tool with its arguments, None: those of this program; the result is the exit status."""
-    words = sys.argv[1:] if arguments is None else arguments
-    # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
-    words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words]
-    try:
-        release()
-    except UnknownRelease as problem:
-        complain(f"{problem}\n")
-        return 1
-    # The tool ends soon: looking for cycles would take more time than it saves memory.
-    garbage.stop_looking()
-    # What the terminal's encoding lacks becomes a question mark, as Java writes it.
-    status = written(lambda: run(words), unencodable="replace")
-    if arguments is None:
-        garbage.keep_all()  # at its end Python would look through all of it once more
-    return status
+def tool(run: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str] | None], int]:
+    """The tool as a program with these arguments, None: those of the command line; its result is the exit status."""
+
+    def main(arguments: Sequence[str] | None = None) -> int:
+        words = sys.argv[1:] if arguments is None else arguments
+        # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
+        words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words]
+        try:
+            release()
+        except UnknownRelease as problem:
+            return tell_plainly(problem)
+        # The tool ends soon: looking for cycles would take more time than it saves memory.
+        garbage.stop_looking()
+        # What the terminal's encoding lacks becomes a question mark, as Java writes it.
+        status = written(lambda: run(words), unencodable="replace")
+        if arguments is None:
+            garbage.keep_all()  # at its end Python would look through all of it once more
+        return status
+
+    return main
 
 
 def tell_plainly(problem: object) -> int:

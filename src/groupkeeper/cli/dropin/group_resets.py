@@ -103,8 +103,9 @@ class GroupReset:
         for adjustment in plan.adjustments:
             _tell(adjustment)
         # The official tool drops metadata and leader epochs.
-        bare = {tp: change._replace(after=_bare(change.after)) for tp, change in sorted(plan.changes.items())}
-        plan = plan._replace(changes=bare)
+        bare = {tp: OffsetAndMetadata(commit.offset) for tp, commit in plan.offsets.items()}
+        changes = {tp: change._replace(after=bare.get(tp)) for tp, change in sorted(plan.changes.items())}
+        plan = plan._replace(changes=changes)
         if self.options.has("execute") and not self.options.has("dry-run"):
             await self._commit(plan)
         return plan.offsets
@@ -179,10 +180,12 @@ class GroupReset:
         return ToPlan(shifted)
 
     def _time_ms(self) -> int:
-        if self.options.has("to-datetime"):
-            return datetime_ms(self.options)
         try:
+            if self.options.has("to-datetime"):
+                return parse_datetime(self.options.texts("to-datetime")[0])
             return parse_duration(self.values.by_duration or "").before_ms(time.time_ns())
+        except BadDatetime as problem:
+            raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
         except BadDuration as problem:
             raise ExecutionFailure(str(problem)) from None
 
@@ -212,14 +215,12 @@ class GroupReset:
             raise not_altered(batch.failed)
 
 
-def _bare(commit: OffsetAndMetadata | None) -> OffsetAndMetadata | None:
-    return None if commit is None else OffsetAndMetadata(commit.offset)
-
-
 def _tell(adjustment: Adjustment) -> None:
     """Warns if an offset isn't the requested one, where and as the official tool does."""
     if adjustment.kind is AdjustmentKind.NOTHING_LATER:
-        say(nothing_later(adjustment.tp))
+        topic, partition = adjustment.tp
+        # The partition need not be empty: it has no record at or after the time.
+        say(f"\nWarn: Partition {partition} from topic {topic} is empty. Falling back to latest known offset.\n")
         return
     beyond = "higher than latest" if adjustment.kind is AdjustmentKind.ABOVE_LOG_END else "lower than earliest"
     log_warning(
@@ -276,19 +277,6 @@ def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:
     if len(set(partitions)) < len(partitions):
         twice = next(tp for tp in partitions if partitions.count(tp) > 1)
         raise ExecutionFailure(f"Duplicate key {twice}")
-
-
-def datetime_ms(options: Options) -> int:
-    """The time of --to-datetime. Raises ExecutionFailure."""
-    try:
-        return parse_datetime(options.texts("to-datetime")[0])
-    except BadDatetime as problem:
-        raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
-
-
-def nothing_later(tp: TopicPartition) -> str:
-    """The text about a partition without a record at or after the time, empty or not."""
-    return f"\nWarn: Partition {tp.partition} from topic {tp.topic} is empty. Falling back to latest known offset.\n"
 
 
 def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from groupkeeper.cli.dropin import groups_text
+from groupkeeper.cli.dropin import drop_in, groups_text
 from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.consumer_groups_options import Converted, converted
 from groupkeeper.cli.dropin.drop_in import (
@@ -17,7 +17,6 @@ from groupkeeper.cli.dropin.drop_in import (
     failing,
     is_of_brokers,
     read_options,
-    run_tool,
     states_of,
     tell_plainly,
 )
@@ -150,16 +149,16 @@ class GroupTool(ABC):
         return [group_id for group_id in asked if group_id not in failed], failed
 
 
-def run_group_tool(
-    tool: type[GroupTool], check: Callable[[Options], None], arguments: Sequence[str] | None = None
-) -> int:
-    """Reads and checks the arguments, and executes. Only errors of the parser are printed without the help."""
+def group_tool(tool: type[GroupTool], check: Callable[[Options], None]) -> Callable[[Sequence[str] | None], int]:
+    """The program that reads and checks the arguments, and executes. Only errors of the parser are printed without the
+    help.
+    """
 
-    def run(words: Sequence[str]) -> int:
-        options = read_options(tool.table, words, check)
+    def run(arguments: Sequence[str]) -> int:
+        options = read_options(tool.table, arguments, check)
         return options if isinstance(options, int) else execute(tool, options)
 
-    return run_tool(run, arguments)
+    return drop_in.tool(run)
 
 
 def execute(tool: type[GroupTool], options: Options) -> int:

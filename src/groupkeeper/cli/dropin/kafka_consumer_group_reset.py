@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from groupkeeper import __version__
-from groupkeeper.cli.dropin.drop_in import FAILURES, Refusal, carry_out, read_options, run_tool, tell_plainly
+from groupkeeper.cli.dropin.drop_in import FAILURES, Refusal, carry_out, read_options, tell_plainly, tool
 from groupkeeper.cli.dropin.groups_text import Grows, known
 from groupkeeper.cli.dropin.groups_text import table as table_of
 from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem, need_one_action
@@ -27,7 +27,6 @@ from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.group_reset import EntryState, PlanEntry, ResetReport
 from groupkeeper.operations.plans import kip122
 from groupkeeper.operations.plans.kip122 import BadResetPlan, ResetPlan
-from groupkeeper.operations.plans.model import PlanTrouble
 from groupkeeper.operations.problems import error_name
 from groupkeeper.operations.times import BadDatetime, BadDuration
 from groupkeeper.operations.xsd_times import parse_xsd_datetime, parse_xsd_duration
@@ -78,12 +77,8 @@ TABLE = OptionTable(
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status: 0, or 1 for a wrong usage and for a failure."""
-    return run_tool(run, arguments)
-
-
-def run(arguments: Sequence[str]) -> int:
+@tool
+def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and carry out the one operation."""
     options = read_options(TABLE, arguments, operation_of, parser_has_help=True, version=__version__)
     if isinstance(options, int):
@@ -220,12 +215,9 @@ async def _execute(admin: Admin, report: ResetReport) -> int:
     rows = [(report.group_id, tp.topic, str(tp.partition), str(offset)) for tp, offset in sorted(offsets.items())]
     say(_columns(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows))
     for trouble in troubles:
-        complain(f"Error: {_where(trouble)}: {trouble.failure} ({error_name(trouble.failure)})\n")
+        where = trouble.topic_partition or trouble.group_id
+        complain(f"Error: {where}: {trouble.failure} ({error_name(trouble.failure)})\n")
     return 1 if troubles or report.failures else 0
-
-
-def _where(trouble: PlanTrouble) -> str:
-    return str(trouble.group_id if trouble.topic_partition is None else trouble.topic_partition)
 
 
 def read_plan(path: str) -> ResetPlan:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from groupkeeper.cli.dropin import groups_text
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, read_options, refuse_usage, run_tool, states_of
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, read_options, refuse_usage, states_of, tool
 from groupkeeper.cli.dropin.group_tool import GroupTool, execute
 from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.cli.framework.output import complain_and_say, say
@@ -28,12 +28,8 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.batch import or_failed
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status."""
-    return run_tool(run, arguments)
-
-
-def run(arguments: Sequence[str]) -> int:
+@tool
+def main(arguments: Sequence[str]) -> int:
     """Run the tool with these arguments; the result is the exit status."""
     options = read_options(TABLE, arguments, check, with_help=(UsageProblem,))
     if isinstance(options, int):

@@ -13,8 +13,8 @@ from groupkeeper.cli.dropin.drop_in import (
     carry_out,
     is_of_brokers,
     read_options,
-    run_tool,
     tell_plainly,
+    tool,
 )
 from groupkeeper.cli.dropin.options import HELP, VERSION, Option, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, say
@@ -80,12 +80,8 @@ class PartitionRule(NamedTuple):
         return self.topics.fullmatch(topic) is not None
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status."""
-    return run_tool(run, arguments)
-
-
-def run(arguments: Sequence[str]) -> int:
+@tool
+def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and show offsets."""
     options = read_options(TABLE, arguments, check_servers, tell=_tell, with_help=(UsageProblem,))
     return options if isinstance(options, int) else carry_out(TABLE, _show(options), tell=_tell)

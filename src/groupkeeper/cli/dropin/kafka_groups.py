@@ -42,12 +42,8 @@ FILTERS = ("consumer", "group-type", "protocol", "share", "streams")
 PATIENCE_MS = 30_000
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status."""
-    return drop_in.run_tool(run, arguments)
-
-
-def run(arguments: Sequence[str]) -> int:
+@drop_in.tool
+def main(arguments: Sequence[str]) -> int:
     """Read the arguments, check them and list. Only errors of the parser and of combinations come with the help."""
     options = drop_in.read_options(TABLE, arguments, check, with_help=(UsageProblem,), parser_has_help=True)
     return options if isinstance(options, int) else drop_in.carry_out(TABLE, _list(options), tell=_tell)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from groupkeeper.cli.dropin import groups_text, share_groups_text
 from groupkeeper.cli.dropin.drop_in import Refusal, failing
-from groupkeeper.cli.dropin.group_tool import GroupTool, run_group_tool
+from groupkeeper.cli.dropin.group_tool import GroupTool, group_tool
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
@@ -21,11 +21,6 @@ from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.share_changes import ShareAdmin, ShareDeletion
 from groupkeeper.protocol import errors
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status."""
-    return run_group_tool(ShareGroups, check, arguments)
 
 
 class ShareGroups(GroupTool):
@@ -140,3 +135,6 @@ def _deletion_text(failure: Failure | None) -> str:
     ):
         return f"\nError: {java.message(failure)}\n"
     return f"\nError: Encounter some unknown error: {java.described(failure)}\n"
+
+
+main = group_tool(ShareGroups, check)

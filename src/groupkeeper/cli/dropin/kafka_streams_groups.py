@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.dropin import groups_text, streams_groups_text
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing
-from groupkeeper.cli.dropin.group_tool import GroupTool, run_group_tool
+from groupkeeper.cli.dropin.group_tool import GroupTool, group_tool
 from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import say
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from groupkeeper.cli.dropin.group_resets import NewOffsets, StreamsReset
 
 TOPICS_TO_DELETE = ("delete-all-internal-topics", "delete-internal-topic")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status."""
-    return run_group_tool(StreamsGroups, check, arguments)
 
 
 class StreamsGroups(GroupTool):
@@ -198,3 +193,6 @@ def _as_printed(plans: Mapping[str, NewOffsets]) -> dict[str, NewOffsets]:
         group_id: {tp: plans[group_id][tp] for tp in java.partition_order(plans[group_id])}
         for group_id in java.text_order(plans)
     }
+
+
+main = group_tool(StreamsGroups, check)

@@ -236,18 +236,9 @@ def parse(words: Sequence[str]) -> Namespace:
     return options
 
 
-_VALUES_BY_OPTION = {
-    "--bootstrap-server": 1,
-    "--context": 1,
-    "--command-config": 1,
-    "--property": 1,
-    "--timeout": 1,
-    "--output": 1,
-    "--color": 1,
-    "--wide": 0,
-    "--debug": 0,
-}
-"""Options of many commands, which may stand before the command, with the number of their values."""
+_EARLY = ("--bootstrap-server", "--context", "--command-config", "--property", "--timeout", "--output", "--color")
+_EARLY_FLAGS = ("--wide", "--debug")
+"""Options of many commands, which may stand before the command: those with a value, and those without."""
 
 
 def in_order(words: Sequence[str]) -> list[str]:
@@ -256,8 +247,8 @@ def in_order(words: Sequence[str]) -> list[str]:
     entries: Mapping[str, CommandName] = COMMANDS
     while rest:
         name, is_joined, _ = rest[0].partition("=")
-        if name in _VALUES_BY_OPTION:
-            size = 1 if is_joined else 1 + _VALUES_BY_OPTION[name]
+        if name in _EARLY or name in _EARLY_FLAGS:
+            size = 1 if is_joined or name in _EARLY_FLAGS else 2
             early += rest[:size]
             rest = rest[size:]
             continue

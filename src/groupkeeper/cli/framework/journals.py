@@ -104,6 +104,8 @@ def recorder(
     return None if where is None else Recorder(where, words, on_failure if isinstance(where, Journal) else refuse)
 
 
-def way_back(recorder: Recorder, options: Namespace) -> str:
-    """The text about how to undo a change."""
-    return f"'{follow_up(options, 'undo', recorder.id)}' takes this back"
+def way_back(recorder: Recorder | None, options: Namespace, *, has_changed: bool) -> list[str]:
+    """The note about how to undo a change, where there is one that was journalled."""
+    if recorder is None or not recorder.id or not has_changed:
+        return []
+    return [f"'{follow_up(options, 'undo', recorder.id)}' takes this back"]

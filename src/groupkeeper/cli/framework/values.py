@@ -150,19 +150,23 @@ class ListOf(Generic[T]):
         """`kind`: what the help calls one of them. `hints`: texts about names that are not among `names`."""
         self.names = tuple(names)
         self.metavar = f"{kind}[,{kind}]"
-        self._by_text = {name.lower(): name for name in self.names}
+        self._by_text = {_plain(name): name for name in self.names}
         self._example = example
         self._hints = hints
 
     def __call__(self, text: str) -> list[T]:
-        parts = [part.strip().lower().replace("-", "_") for part in text.split(",")]
+        parts = [_plain(part) for part in text.split(",")]
         if not set(parts) <= self._by_text.keys():
             hint = "".join(hint for name, hint in self._hints.items() if name in parts)
             raise ArgumentTypeError(f"{text!r}: expected some of {self}, for example {self._example}{hint}")
-        return [self._by_text[part] for part in parts]
+        return [self._by_text[part] for part in dict.fromkeys(parts)]
 
     def __str__(self) -> str:
         return ", ".join(self.names)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
 
 
 _OF_SHARE_GROUPS = {GroupType.SHARE.lower(): "; 'kafka-share-groups' changes share groups"}

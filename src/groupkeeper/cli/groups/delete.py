@@ -53,8 +53,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     if options.execute and fit.ready:
         recorder = own_recorder(options, notes)
         applied = await apply_plan(session.admin, made.plan, recorder, fit=fit)
-        if recorder is not None and recorder.id and applied.done:
-            notes.append(way_back(recorder, options))
+        notes += way_back(recorder, options, has_changed=bool(applied.done))
     elif fit.ready:
         notes.append(not_yet(1))
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
@@ -106,8 +105,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
         has_deleted = has_deleted or bool(batch.done)
         rows = [{"group": key, "offsets": found.done[key], "result": "deleted"} for key in sorted(batch.done)]
         yield Page(rows, problems_of(options, batch.failed, Attempt.DELETE))
-    if recorder is not None and recorder.id and has_deleted:
-        notes.append(way_back(recorder, options))
+    notes += way_back(recorder, options, has_changed=has_deleted)
     yield Page(problems=overall.problems, notes=notes, more={"executed": options.execute})
 
 

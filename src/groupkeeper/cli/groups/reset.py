@@ -83,8 +83,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 
         recorder = own_recorder(options, notes)
         applied = await apply_plan(session.admin, plan, recorder, fit=fit, skips_refused=True, tell=tell)
-        if recorder is not None and recorder.id and applied.done:
-            notes.append(way_back(recorder, options))
+        notes += way_back(recorder, options, has_changed=bool(applied.done))
     elif fit.ready:
         notes.append(not_yet(len(fit.ready), are_named=group_arguments.are_typed(options)))
     elif fit.already:

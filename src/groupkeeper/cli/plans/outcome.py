@@ -117,8 +117,7 @@ async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit) -> Asyn
             ) from None
         if recorder is not None and recorder.failure:
             yield Page(notes=[f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}"])
-        if recorder is not None and applied.done:
-            yield Page(notes=[way_back(recorder, options)])
+        yield Page(notes=way_back(recorder, options, has_changed=bool(applied.done)))
     for page in _report(plan, applied, options):
         yield page
 

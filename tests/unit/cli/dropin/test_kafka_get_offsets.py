@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli.dropin.drop_in import Refusal
-from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, check_servers, offset_spec, rules_of, run
+from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, check_servers, main, offset_spec, rules_of
 from groupkeeper.client.admin.types import OffsetSpec
 
 PLACES = [(topic, partition) for topic in ("orders", "payments", "__consumer_offsets") for partition in range(4)]
@@ -91,5 +91,5 @@ def test_a_bad_escape_in_the_properties_is_no_mistake_of_usage(
 ) -> None:
     properties = tmp_path / "client.properties"
     properties.write_text("client.id=\\u00zz\n")
-    assert run(["--bootstrap-server", "127.0.0.1:1", "--command-config", str(properties)]) == 1
+    assert main(["--bootstrap-server", "127.0.0.1:1", "--command-config", str(properties)]) == 1
     assert capsys.readouterr().err == "Error occurred: Malformed \\uxxxx encoding.\n"
