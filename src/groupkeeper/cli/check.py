@@ -55,31 +55,25 @@ CHECKS = Schema(
 )
 
 
+_LIMITS: Mapping[str, tuple[Callable[[str], int], str]] = {
+    "--max-lag": (values.number, "offsets, summed over all partitions"),
+    "--max-time-lag": (values.span_ms, "age of the oldest record still to be read: 10m, 2h"),
+    "--max-uncommitted": (values.number, "offsets in partitions without a committed offset, which the lag leaves out"),
+    "--max-lost": (values.number, "offsets that were removed before they were read"),
+    "--max-dead-letters": (values.number, "records in the dead-letter queue of a share group"),
+    "--min-retention-margin": (values.span_ms, "time until retention.ms allows an unread record to be removed"),
+    "--max-rebalances": (values.number, "seen within --within"),
+    "--within": (values.span_ms, "for --max-rebalances; default: 1m"),
+    "--min-members": (values.number, "members of the group"),
+}
+
+
 def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command, is_required=False)
     add_topics(command)
     limits = command.add_argument_group("limits, at least one")
-    limits.add_argument("--max-lag", type=values.number, help="offsets, summed over all partitions")
-    limits.add_argument(
-        "--max-time-lag", type=values.span_ms, help="age of the oldest record still to be read: 10m, 2h"
-    )
-    limits.add_argument(
-        "--max-uncommitted",
-        type=values.number,
-        help="offsets in partitions without a committed offset, which the lag leaves out",
-    )
-    limits.add_argument("--max-lost", type=values.number, help="offsets that were removed before they were read")
-    limits.add_argument(
-        "--max-dead-letters", type=values.number, help="records in the dead-letter queue of a share group"
-    )
-    limits.add_argument(
-        "--min-retention-margin",
-        type=values.span_ms,
-        help="time until retention.ms allows an unread record to be removed",
-    )
-    limits.add_argument("--max-rebalances", type=values.number, help="seen within --within")
-    limits.add_argument("--within", type=values.span_ms, default=60_000, help="for --max-rebalances; default: 1m")
-    limits.add_argument("--min-members", type=values.number, help="members of the group")
+    for option, (parse, meaning) in _LIMITS.items():
+        limits.add_argument(option, type=parse, default=60_000 if option == "--within" else None, help=meaning)
     limits.add_argument("--state", type=values.listed_states, default=[], help="the states that are allowed")
     limits.add_argument(
         "--bad-status",

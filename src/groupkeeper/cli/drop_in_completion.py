@@ -11,19 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.complete import FILES, names_in_cluster, say_candidates
+from groupkeeper.cli.framework.completion import DROP_INS
 
 if TYPE_CHECKING:
     from groupkeeper.cli.dropin.options import Option, OptionTable
-
-_TABLES = {
-    "kafka-consumer-group-reset": "kafka_consumer_group_reset",
-    "kafka-consumer-groups": "consumer_groups_options",
-    "kafka-get-offsets": "kafka_get_offsets",
-    "kafka-groups": "kafka_groups",
-    "kafka-share-groups": "share_groups_options",
-    "kafka-streams-groups": "streams_groups_options",
-}
-"""The module with the options of each tool."""
 
 _TYPES = {"kafka-share-groups": ("Share",), "kafka-streams-groups": ("Streams",)}
 _OTHERS = ("Classic", "Consumer", "Unknown")
@@ -39,8 +30,8 @@ def complete_tool(words: Sequence[str]) -> int:
     """Print the candidates; the exit status is always 0."""
     tool, *before = words or [""]
     begun = before.pop() if before else ""
-    if tool in _TABLES:
-        table: OptionTable = import_module(f"groupkeeper.cli.dropin.{_TABLES[tool]}").TABLE
+    if tool in DROP_INS:
+        table: OptionTable = import_module(f"groupkeeper.cli.dropin.{DROP_INS[tool]}").TABLE
         say_candidates(_candidates(tool, table, before, begun), begun)
     return 0
 

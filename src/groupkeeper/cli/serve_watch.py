@@ -18,7 +18,7 @@ from groupkeeper.live.webhooks import title
 from groupkeeper.shell import Ways
 from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.exporter import plain
-from groupkeeper.web.exposition import Sample, labels
+from groupkeeper.web.exposition import Sample, labels, sample, seconds
 from groupkeeper.web.pages.alerts import AlertsNow
 
 _LOG = logging.getLogger("groupkeeper.serve")
@@ -149,23 +149,18 @@ class ServeWatch:
             yield plain("groupkeeper_journal_up", int(not self._record.is_failing))
         for (rule, cluster, group), severity, *_ in self._alerts.firing(0):
             own = labels(rule=rule, severity=severity, cluster=cluster, group=group)
-            yield "groupkeeper_alert_firing", f"groupkeeper_alert_firing{own}}} 1\n"
+            yield sample("groupkeeper_alert_firing", own, 1)
         for rule, cluster, count in self._alerts.judged():
-            own = labels(rule=rule, cluster=cluster)
-            yield "groupkeeper_rule_groups", f"groupkeeper_rule_groups{own}}} {count}\n"
+            yield sample("groupkeeper_rule_groups", labels(rule=rule, cluster=cluster), count)
         for rule, count in Counter(rule for rule, _ in self._unused).items():
-            own = labels(rule=rule)
-            yield "groupkeeper_rule_unmatched_names", f"groupkeeper_rule_unmatched_names{own}}} {count}\n"
+            yield sample("groupkeeper_rule_unmatched_names", labels(rule=rule), count)
         for webhook, outbox in sorted(self._courier.outboxes.items()):
             own = labels(webhook=webhook)
-            yield "groupkeeper_webhook_pending", f"groupkeeper_webhook_pending{own}}} {outbox.pending}\n"
-            yield "groupkeeper_webhook_retries_total", f"groupkeeper_webhook_retries_total{own}}} {outbox.retries}\n"
-            for name, key, counts in (
-                ("groupkeeper_webhook_notices_total", "outcome", outbox.counts),
-                ("groupkeeper_webhook_failures_total", "reason", outbox.failures),
-            ):
-                for value, count in sorted(counts.items()):
-                    yield name, f"{name}{labels(webhook=webhook, **{key: value})}}} {count}\n"
+            yield sample("groupkeeper_webhook_pending", own, outbox.pending)
+            yield sample("groupkeeper_webhook_retries_total", own, outbox.retries)
+            for outcome, count in sorted(outbox.counts.items()):
+                yield sample("groupkeeper_webhook_notices_total", labels(webhook=webhook, outcome=outcome), count)
+            for reason, count in sorted(outbox.failures.items()):
+                yield sample("groupkeeper_webhook_failures_total", labels(webhook=webhook, reason=reason), count)
         for webhook, age_ms in self._courier.ages_ms():
-            name = "groupkeeper_webhook_oldest_pending_seconds"
-            yield name, f"{name}{labels(webhook=webhook)}}} {age_ms / 1000:.3f}\n"
+            yield sample("groupkeeper_webhook_oldest_pending_seconds", labels(webhook=webhook), seconds(age_ms))

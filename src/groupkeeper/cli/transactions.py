@@ -208,7 +208,7 @@ def _rows(found: _Found, now_ms: int) -> Iterator[Row]:
         }
 
 
-def _who(transactional_id: str | None, producer_id: int, producer_epoch: int) -> Row:
+def _who(transactional_id: str | None, producer_id: int | None, producer_epoch: int | None) -> Row:
     return {"transactional_id": transactional_id, "producer_id": producer_id, "producer_epoch": producer_epoch}
 
 
@@ -353,9 +353,7 @@ def _abort_rows(planned: Abort, result: str) -> Iterator[Row]:
     for tp, state in planned.partitions.items() or [(None, None)]:
         topic, partition = tp or (None, None)
         yield {
-            "transactional_id": planned.transactional_id,
-            "producer_id": state and state.producer_id,
-            "producer_epoch": state and state.producer_epoch,
+            **_who(planned.transactional_id, state and state.producer_id, state and state.producer_epoch),
             "topic": topic,
             "partition": partition,
             "first_offset": state and state.transaction_start,

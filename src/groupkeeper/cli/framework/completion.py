@@ -99,15 +99,15 @@ for name in groupkeeper TOOLS
 end
 """
 
-DROP_INS = (
-    "kafka-consumer-group-reset",
-    "kafka-consumer-groups",
-    "kafka-get-offsets",
-    "kafka-groups",
-    "kafka-share-groups",
-    "kafka-streams-groups",
-)
-"""The commands with the names of official tools, which are completed, too."""
+DROP_INS = {
+    "kafka-consumer-group-reset": "kafka_consumer_group_reset",
+    "kafka-consumer-groups": "consumer_groups_options",
+    "kafka-get-offsets": "kafka_get_offsets",
+    "kafka-groups": "kafka_groups",
+    "kafka-share-groups": "share_groups_options",
+    "kafka-streams-groups": "streams_groups_options",
+}
+"""The commands with the names of official tools, which are completed, too: the module with the options of each."""
 
 _TEXTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 SCRIPTS = {shell: text.replace("TOOLS", " ".join(DROP_INS)) for shell, text in _TEXTS.items()}

@@ -18,22 +18,10 @@ K = TypeVar("K")
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
 
 _STYLES = {
-    "status": {
-        "below_log_start": YELLOW,
-        "beyond_log_end": YELLOW,
-        "no_leader": RED,
-        "deleted": RED,
-        "not_authorized": RED,
-        "unknown": RED,
-    },
-    "state": {
-        "Stable": GREEN,
-        "PreparingRebalance": YELLOW,
-        "CompletingRebalance": YELLOW,
-        "Assigning": YELLOW,
-        "Reconciling": YELLOW,
-        "Dead": RED,
-    },
+    "status": dict.fromkeys(("below_log_start", "beyond_log_end"), YELLOW)
+    | dict.fromkeys(("no_leader", "deleted", "not_authorized", "unknown"), RED),
+    "state": {"Stable": GREEN, "Dead": RED}
+    | dict.fromkeys(("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"), YELLOW),
 }
 
 

@@ -23,6 +23,9 @@ class Column(NamedTuple):
     goes: int = 0
 
 
+GROUP = Column("group", "the group's id")
+PARTITION = (Column("topic", ""), Column("partition", ""))
+
 CLUSTER = Column("cluster", "the cluster's name", in_table=False)
 """The first column of tables, with several clusters."""
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.reports import CLUSTER, Column, Schema
-
-_GROUP = Column("group", "the group's id")
+from groupkeeper.cli.framework.reports import CLUSTER, GROUP, PARTITION, Column, Schema
 
 _TRENDS = (
     Column("produced_per_s", "offsets produced per second between two polls; null unless `--trend`, or not known",
@@ -28,7 +26,7 @@ GROUPS = Schema(
     "group_list",
     "groups",
     [
-        _GROUP,
+        GROUP,
         Column("type", "`Classic`, `Consumer`, `Share` or `Streams`; null: the broker is too old to report it"),
         Column("state", "null: the broker is too old to report it"),
         *_STATUS,
@@ -39,9 +37,8 @@ GROUPS = Schema(
 OFFSETS = Schema(
     "offsets", "offsets",
     [
-        _GROUP,
-        Column("topic", ""),
-        Column("partition", ""),
+        GROUP,
+        *PARTITION,
         Column("committed_offset", "the offset of the next record to read; null: nothing is committed. "
                "In a share group: the start offset, before which every record is done; null: no member has read the "
                "partition yet"),
@@ -102,15 +99,15 @@ _SUMS = (
     CLUSTER,
 )
 
-GROUP_SUMS = Schema("lag_by_group", "lag_by_group", [_GROUP, *_SUMS])
+GROUP_SUMS = Schema("lag_by_group", "lag_by_group", [GROUP, *_SUMS])
 
-TOPIC_SUMS = Schema("lag_by_topic", "lag_by_topic", [_GROUP, Column("topic", ""), *_SUMS])
+TOPIC_SUMS = Schema("lag_by_topic", "lag_by_topic", [GROUP, Column("topic", ""), *_SUMS])
 
 MEMBERS = Schema(
     "members",
     "members",
     [
-        _GROUP,
+        GROUP,
         Column("member_id", "", goes=5),
         Column("instance_id", "null: the member isn't static", goes=3),
         Column("client_id", ""),
@@ -132,7 +129,7 @@ STATES = Schema(
     "group_states",
     "groups",
     [
-        _GROUP,
+        GROUP,
         Column("type", "`Classic`, `Consumer`, `Share` or `Streams`"),
         Column("state", ""),
         Column("members", "how many"),
@@ -151,7 +148,7 @@ TOPOLOGY = Schema(
     "topology",
     "nodes",
     [
-        _GROUP,
+        GROUP,
         Column("subtopology", "the part of the topology; null: the node fills a global store", goes=1),
         Column("node", "its name"),
         Column("kind", "`source`, `processor` or `sink`", goes=4),
@@ -169,9 +166,8 @@ NEW_OFFSETS = Schema(
     "reset",
     "offsets",
     [
-        _GROUP,
-        Column("topic", ""),
-        Column("partition", ""),
+        GROUP,
+        *PARTITION,
         Column("committed_offset", "the committed offset before; null: nothing is committed"),
         Column("new_offset", ""),
         Column("note", "why it differs from the requested offset; null: it doesn't", goes=2),
@@ -189,9 +185,8 @@ DELETED_OFFSETS = Schema(
     "deleted_offsets",
     "deleted",
     [
-        _GROUP,
-        Column("topic", ""),
-        Column("partition", ""),
+        GROUP,
+        *PARTITION,
         Column("deleted_offset", "the committed offset before"),
         Column("result", "`deleted`, or `would be deleted`"),
     ],
@@ -201,7 +196,7 @@ DELETED_GROUPS = Schema(
     "deleted_groups",
     "deleted",
     [
-        _GROUP,
+        GROUP,
         Column("offsets", "how many committed offsets are deleted with it; null: not known"),
         Column("result", "`deleted`, or `would be deleted`"),
     ],

@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cache, partial
 from pathlib import Path
 
@@ -58,6 +58,7 @@ _OF_PLANS = ("as-of",)
 _OF_LOGS = ("as-of", "scan-time")
 """Jobs that read the logs from their starts, whatever the tables have."""
 _ENDLESS = "follow"
+_DECODED = {"rows": "decoded"}
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[\d+, *\d+, *\d+\]|spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*|yarn|k8s://\S+"
 )
@@ -210,16 +211,18 @@ def _refreshing(name: str, *, from_start: bool = False) -> Callable[[Namespace],
     return run
 
 
+def _given(options: Namespace) -> dict[str, Any]:
+    """What the jobs that refresh the tables are given beside clusters and directory."""
+    own = {name: getattr(options, name) for name in ("checkpoints", "owners", "journals")}
+    return {**own, **keeping(options)}
+
+
 def snapshot_work(options: Namespace, *, from_start: bool = False) -> JobFunction:
     """The work of `snapshot`, or of `rebuild`, for run_job."""
 
     def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
-        snapshot = import_part("jobs.snapshot").snapshot
-        summary: Summary = snapshot(
-            spark, source, options.tables, screen,
-            ask=ask, from_start=from_start, **keeping(options),
-            checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
-        )  # fmt: skip
+        snapshot, given = import_part("jobs.snapshot").snapshot, _given(options)
+        summary: Summary = snapshot(spark, source, options.tables, screen, ask=ask, from_start=from_start, **given)
         return summary
 
     return work
@@ -259,17 +262,14 @@ def _follow(options: Namespace) -> int:
         screen.say(f"following, the first refresh takes longest; Ctrl-C ends it{jobs}")
         summary: Summary = import_part("jobs.following.job").follow(
             spark, source, options.tables, stop, screen,
-            interval_s=options.interval, refresh_s=options.refresh, **keeping(options),
-            checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
+            interval_s=options.interval, refresh_s=options.refresh, **_given(options),
         )  # fmt: skip
         return summary
 
     return run_job(options, _ENDLESS, work)
 
 
-def run_job(
-    options: Namespace, name: str, work: JobFunction, more: Sequence[tuple[str, str]] = (("rows", "decoded"),)
-) -> int:
+def run_job(options: Namespace, name: str, work: JobFunction, more: Mapping[str, str] = _DECODED) -> int:
     """Query the clusters, start Spark, run the job and write the summary; returns the exit status. `more`: options of
     the source.
     """
@@ -288,11 +288,7 @@ def run_job(
 
 
 def do_job(
-    options: Namespace,
-    name: str,
-    work: JobFunction,
-    screen: Screen,
-    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
+    options: Namespace, name: str, work: JobFunction, screen: Screen, more: Mapping[str, str] = _DECODED
 ) -> Summary:
     """As run_job, but writes no summary, and failures raise SourceError."""
     check_directory(options)
@@ -302,7 +298,7 @@ def do_job(
         import_part("session").check_can_start(settings, master=options.master, remote=options.remote)
         if name == _ENDLESS:
             settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
-        parsed = import_part("kafka.options").parse_options({**source, **dict(more)})
+        parsed = import_part("kafka.options").parse_options({**source, **more})
         known = {} if name in _OF_LOGS else read_offsets(options.tables)
         ask = cache(partial(_survey, parsed, screen, known, has_end=name != _ENDLESS))
         is_tried = _is_tried(options)
@@ -329,18 +325,13 @@ def _is_tried(options: Namespace) -> bool:
 
 def _json_text(options: Namespace, name: str, summary: Summary | None, error: str | None = None) -> str:
     found: dict[str, object] = {"schema": f"pipeline-{name}/1", "output": options.tables}
-    tables = [] if summary is None else list(dict.fromkeys([*summary.new_rows, *summary.rows]))
-    found["tables"] = [
-        {
-            "table": table,
-            "rows": summary.rows.get(table) if summary else None,
-            "new_rows": summary.new_rows.get(table) if summary else None,
-        }
-        for table in tables
-    ]
-    found["notes"] = summary.notes if summary else []
-    problems = [each._asdict() for each in summary.problems] if summary else [{"cluster": None, "message": error}]
-    found["problems"] = problems
+    if summary is None:
+        found |= {"tables": [], "notes": [], "problems": [{"cluster": None, "message": error}]}
+    else:
+        rows, new = summary.rows, summary.new_rows
+        tables = [{"table": each, "rows": rows.get(each), "new_rows": new.get(each)} for each in {**new, **rows}]
+        problems = [each._asdict() for each in summary.problems]
+        found |= {"tables": tables, "notes": summary.notes, "problems": problems}
     return json.dumps(found, indent=2) + "\n"
 
 

@@ -236,14 +236,14 @@ def _scan_time(options: Namespace) -> int:
 
     def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         summary: Summary = import_part("jobs.scan_time").write_scan_time(
-            spark, {**source, **dict(chosen)}, options.tables, options.time, screen,
+            spark, {**source, **chosen}, options.tables, options.time, screen,
         )  # fmt: skip
         return summary
 
-    return run_job(options, "scan-time", work, [("rows", "records"), *chosen])
+    return run_job(options, "scan-time", work, {"rows": "records", **chosen})
 
 
-def _chosen(options: Namespace) -> list[tuple[str, str]]:
+def _chosen(options: Namespace) -> dict[str, str]:
     """The source's option that chooses the partitions."""
     by_topic: dict[str, list[int]] = {}
     for text in options.topics:
@@ -258,7 +258,7 @@ def _chosen(options: Namespace) -> list[tuple[str, str]]:
             options.refuse(f"argument --topic: {text!r}: globs are not allowed here: give the topic's whole name")
     if whole and by_topic:
         options.refuse("argument --topic: whole topics and single partitions cannot be combined")
-    return [("assign", json.dumps(by_topic))] if by_topic else [("subscribe", ",".join(whole))]
+    return {"assign": json.dumps(by_topic)} if by_topic else {"subscribe": ",".join(whole)}
 
 
 AS_OF = Command(

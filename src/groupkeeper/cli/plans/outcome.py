@@ -16,7 +16,7 @@ from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.cli.framework.typed import words_of
-from groupkeeper.cli.plans.plan_options import ROWS_PER_PAGE
+from groupkeeper.cli.plans.plan_options import pages_with
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.consequences import trouble_problem
@@ -147,8 +147,7 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
         )
     elif not applied.done and not problems:
         notes.append(_NOTHING[plan.settles, options.execute])
-    pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
-    return [*pages, Page(problems=problems, notes=notes, more={"executed": options.execute})]
+    return [*pages_with(rows), Page(problems=problems, notes=notes, more={"executed": options.execute})]
 
 
 def _way_out(options: Namespace, plan: Plan) -> str:

@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser, similar
 from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.group_arguments import named, names_of, suggested
-from groupkeeper.cli.framework.reports import Page, Problem, problem_of
+from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.cli.framework.typed import follow_up, way_of
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
@@ -27,7 +27,7 @@ from groupkeeper.operations.share_changes import SHARE_KINDS
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 from groupkeeper.rules.words import counted
 
-ROWS_PER_PAGE = 1000
+_ROWS_PER_PAGE = 1000
 STANDARD_OUTPUT = "-"
 
 
@@ -129,8 +129,12 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
             raise NotSaved(str(problem)) from None
         command = follow_up(options, "apply", options.save, *words_to_apply(made.plan))
         notes.append(f"{sized(made.plan)}: apply the plan with '{command}'")
-    pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
-    return [*pages, Page(problems=problems, notes=notes, plain=plain)]
+    return [*pages_with(rows), Page(problems=problems, notes=notes, plain=plain)]
+
+
+def pages_with(rows: Sequence[Row]) -> list[Page]:
+    """Pages that are not too long, with these rows."""
+    return [Page(rows[start : start + _ROWS_PER_PAGE]) for start in range(0, len(rows), _ROWS_PER_PAGE)]
 
 
 async def note_absent(session: ClusterSession, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:

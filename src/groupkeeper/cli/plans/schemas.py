@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.reports import CLUSTER, Column, Schema
-
-_PLACE = (Column("group", "the group's id"), Column("topic", ""), Column("partition", ""))
+from groupkeeper.cli.framework.reports import CLUSTER, GROUP, PARTITION, Column, Schema
 
 CHANGES = Schema(
     "plan",
     "changes",
     [
-        *_PLACE,
+        GROUP,
+        *PARTITION,
         Column("before", "the committed offset; null: nothing is committed"),
         Column("after", "the planned offset; null: it is deleted"),
         Column(
@@ -40,7 +39,8 @@ OUTCOMES = Schema(
     "outcome",
     "changes",
     [
-        *_PLACE,
+        GROUP,
+        *PARTITION,
         Column("before", "the committed offset before; null: nothing was committed"),
         Column("after", "the committed offset afterwards, as read back, or as it would be; null: nothing is committed"),
         Column("result", "`applied`, `would be applied`, or `already`: there was nothing to change"),
@@ -74,7 +74,7 @@ RECORDED = Schema(
     [
         Column("group", "the group's id; null: it is of a transaction"),
         Column("transaction", "the name of the aborted transaction; null: it is of a group", goes=1),
-        *_PLACE[1:],
+        *PARTITION,
         Column("before", "the committed offset before; null: nothing was committed"),
         Column("after", "the offset to commit; null: it was to be deleted"),
         Column("error", "why that failed; null: no failure is known"),

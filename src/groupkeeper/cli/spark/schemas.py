@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.reports import Column, Schema
+from groupkeeper.cli.framework.reports import PARTITION, Column, Schema
 
 QUERIES_LAG = Schema(
     "spark_lag",
     "offsets",
     [
         Column("query", "the name given with the checkpoint, else that of its folder"),
-        Column("topic", ""),
-        Column("partition", ""),
+        *PARTITION,
         Column(
             "next_offset",
             "the next offset to read, after the last completed batch; before the first batch: where the query began",
@@ -33,8 +32,7 @@ STARTING_OFFSETS = Schema(
     "starting_offsets",
     "offsets",
     [
-        Column("topic", ""),
-        Column("partition", ""),
+        *PARTITION,
         Column("offset", "where to start; -2: the earliest, -1: the latest"),
         Column("note", "why it differs from the requested offset; null: it doesn't"),
     ],
