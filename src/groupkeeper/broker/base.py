@@ -29,7 +29,7 @@ class BrokerBase:
     topics: Topics
     """The topics and their logs."""
     group_configs: GroupConfigs
-    """The settings of single groups: `group_configs.of(group_id)`."""
+    """The settings of single groups: `group_configs.at(group_id, node)`."""
 
     @property
     def security(self) -> Security:

@@ -13,7 +13,7 @@ from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest
 
-BROKER, TOPIC = 4, 2
+BROKER, TOPIC, GROUP = 4, 2, 32
 RETENTION = "log.retention.ms"
 
 
@@ -60,6 +60,28 @@ async def test_a_change_of_one_node_changes_no_other(start: Start, tmp_path: Pat
     assert (await described(await nodes(1), BROKER, "1", RETENTION))[1] == 5
     assert await alter(await nodes(2), "", RETENTION, "8") == (0, None)
     assert [log.config.retention_ms for log in broker.topics.logs() if log.topic == "t"] == [8, 900]
+
+
+async def test_groups_with_settings_of_their_own_have_those_of_the_node_too(start: Start) -> None:
+    interval, lock = "group.consumer.assignment.interval.ms", "group.share.record.lock.duration.ms"
+    broker = await start(brokers=2, properties={f"2:{interval}": 900, f"2:{lock}": 20_000})
+    nodes = Nodes(broker)
+    await nodes.create("__consumer_offsets", [1], [2])
+    broker.group_configs.configure("g", {"consumer.heartbeat.interval.ms": "6000"})
+    first, second = [shard.coordinator for shard in broker.groups.shards]
+    own, other = "consumer.assignment.interval.ms", "share.record.lock.duration.ms"
+
+    async def told(node: int, name: str) -> str | None:
+        return (await described(await nodes(node), GROUP, "g", name))[0]
+
+    assert [each.settings_of("g").group_consumer_assignment_interval_ms for each in (first, second)] == [1000, 900]
+    assert [await told(node, own) for node in (1, 2)] == ["1000", "900"]
+    assert await alter(await nodes(2), "2", interval, "800") == (0, None)
+    assert [each.settings_of("g").group_consumer_assignment_interval_ms for each in (first, second)] == [1000, 800]
+    assert [await told(node, own) for node in (1, 2)] == ["1000", "800"]
+    assert [await told(node, other) for node in (1, 2)] == ["30000", "20000"]
+    broker.group_configs.configure("g", {other: "25000"})
+    assert [await told(node, other) for node in (1, 2)] == ["25000", "25000"]
 
 
 @pytest.mark.parametrize(

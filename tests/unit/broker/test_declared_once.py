@@ -189,7 +189,7 @@ def test_the_groups_own_value_is_read() -> None:
         found = others.search(re.sub(r"\s+\.", ".", path.read_text()))
         assert found is None, (
             f"{path.relative_to(ROOT)}: {found and found[0]} is the value of no group, but groups may have their own: "
-            "read broker.group_configs.of(group_id).effective (CONTRIBUTING.md, 'To add a setting of the broker')"
+            "read broker.group_configs.at(group_id, node).effective (CONTRIBUTING.md, 'To add a setting of the broker')"
         )
 
 

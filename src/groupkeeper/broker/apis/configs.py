@@ -225,7 +225,7 @@ def _settings_of(broker: Broker, call: Call, resource: m.DescribeConfigsResource
         return _of_broker(broker, call.node, name, resource.resource_type)
     if not name:
         raise errors.InvalidRequest("Group name must not be empty")
-    return describe_group(broker.group_configs.of(name), broker.config)
+    return describe_group(broker.group_configs.at(name, call.node), broker.config.of(call.node))
 
 
 def _of_broker(broker: Broker, node: int, name: str, resource_type: int) -> Iterable[DescribedSetting]:

@@ -171,9 +171,7 @@ async def handle_fetch(broker: Broker, call: Call, request: m.ShareFetchRequest)
         await broker.share_sessions.end(session)
     endpoints = _tell_leaders(broker, call, responses, LeaderIdAndEpoch, NodeEndpoint)
     return m.ShareFetchResponse(
-        acquisition_lock_timeout_ms=broker.group_configs.of(
-            session.group_id
-        ).effective.group_share_record_lock_duration_ms,
+        acquisition_lock_timeout_ms=_lock_duration_ms(broker, call, session.group_id),
         responses=[m.ShareFetchableTopicResponse(*topic) for topic in (await _by_topic(responses)).items()],
         node_endpoints=endpoints,
     )
@@ -273,6 +271,10 @@ def _add_result(response: PartitionData, error: KafkaError | None) -> None:
         response.acknowledge_error_message = error.message
 
 
+def _lock_duration_ms(broker: Broker, call: Call, group_id: str) -> int:
+    return broker.group_configs.at(group_id, call.node).effective.group_share_record_lock_duration_ms
+
+
 async def handle_acknowledge(
     broker: Broker, call: Call, request: m.ShareAcknowledgeRequest
 ) -> m.ShareAcknowledgeResponse:
@@ -295,7 +297,7 @@ async def handle_acknowledge(
         broker, call, responses, acknowledge_response.LeaderIdAndEpoch, acknowledge_response.NodeEndpoint
     )
     return m.ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=broker.group_configs.of(group_id).effective.group_share_record_lock_duration_ms,
+        acquisition_lock_timeout_ms=_lock_duration_ms(broker, call, group_id),
         responses=[m.ShareAcknowledgeTopicResponse(*topic) for topic in (await _by_topic(responses)).items()],
         node_endpoints=endpoints,
     )

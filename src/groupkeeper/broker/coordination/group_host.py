@@ -131,7 +131,7 @@ class GroupHost(ShardHost[GroupShard]):
         if self._watch.is_stale:
             self._see_topics()
         shard.see_topics(self._watch.image)
-        shard.coordinator.apply(SettingsChange(self._broker.group_configs.effective_by_group))
+        shard.coordinator.apply(self._own_settings(shard))
         return shard
 
     def settings_of(self, log: PartitionLog) -> Settings:
@@ -142,14 +142,15 @@ class GroupHost(ShardHost[GroupShard]):
     def take_settings(self) -> None:
         """Called after the broker's settings changed."""
         self.settings = coordinator_settings(self._broker.config)
-        by_group = self._broker.group_configs.effective_by_group
         for shard in self.shards:
-            shard.coordinator.apply(SettingsChange(by_group, self.settings_of(shard.log)))
+            shard.coordinator.apply(self._own_settings(shard, self.settings_of(shard.log)))
 
     def _see_group_config(self, group_id: str) -> None:
-        change = SettingsChange(self._broker.group_configs.effective_by_group)
         for shard in self.shards:
-            shard.coordinator.apply(change)
+            shard.coordinator.apply(self._own_settings(shard))
+
+    def _own_settings(self, shard: GroupShard, others: Settings | None = None) -> SettingsChange:
+        return SettingsChange(self._broker.group_configs.effective_by_group(shard.log.placement.leader), others)
 
 
 async def _refused(request: Message, error: KafkaError) -> Message:

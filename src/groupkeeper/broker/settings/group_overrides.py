@@ -2,9 +2,9 @@
 values.
 
 Most of them override a broker setting, and are declared with it (`groupkeeper.coordinator.kernel.settings`). Their
-values for a group are in `broker.group_configs.of(group_id).effective`, by the name of the broker setting; handlers of
-the coordinator get the same object. Settings without a broker setting are declared here, as attributes of
-`GroupConfig`.
+values for a group are in `broker.group_configs.at(group_id, node).effective`, by the name of the broker setting;
+handlers of the coordinator get the same object. Settings without a broker setting are declared here, as attributes
+of `GroupConfig`.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class GroupConfig(SettingsTable):
     Attributes:
         overrides: the group's own settings, as texts by name.
         effective: the settings that coordinators use for the group.
+        by_node: the same group on nodes that differ from the others.
     """
 
     share_auto_offset_reset = _OffsetResetSetting(
@@ -103,6 +104,7 @@ class GroupConfig(SettingsTable):
         bounds.
         """
         self.overrides = dict(overrides)
+        self.by_node: dict[int, GroupConfig] = {}
         for name in overrides:
             if self.setting(name) is None:
                 raise InvalidSetting(f"Unknown group config name: {name}")
@@ -212,10 +214,18 @@ class GroupConfigs(StoredSettings[GroupConfig]):
         self._broker = broker
         super().__init__(directory, "groups", "group settings", "group", lambda given: GroupConfig(given, broker))
 
-    @property
-    def effective_by_group(self) -> Mapping[str, Settings]:
-        """The settings that coordinators use, by group id, for the groups that have settings of their own."""
-        return {group_id: config.effective for group_id, config in self._by_name.items()}
+    def at(self, group_id: str, node: int) -> GroupConfig:
+        """The settings of a group on a node, in force now."""
+        found = self.of(group_id)
+        if not self._broker.has_own(node):
+            return found
+        if node not in found.by_node:
+            found.by_node[node] = GroupConfig(found.overrides, self._broker.of(node))
+        return found.by_node[node]
+
+    def effective_by_group(self, node: int) -> Mapping[str, Settings]:
+        """The settings that a node's coordinators use, by group id, for the groups that have settings of their own."""
+        return {group_id: self.at(group_id, node).effective for group_id in self._by_name}
 
     def check(self, overrides: Mapping[str, str]) -> GroupConfig:
         return GroupConfig(overrides, self._broker, is_new=True)

@@ -65,7 +65,7 @@ class LedPartition:
     @property
     def config(self) -> GroupConfig:
         """The group's current settings."""
-        return self._owner.broker.group_configs.of(self._key.group_id)
+        return self._owner.broker.group_configs.at(self._key.group_id, self.log.placement.leader)
 
     def acquire(
         self,
@@ -319,7 +319,7 @@ class SharePartitions:
                 del self._loading[key]
         if is_dropped:  # the loaded state is no longer valid
             raise errors.NotLeaderOrFollower
-        limit = self.broker.group_configs.of(key.group_id).effective.group_share_delivery_count_limit
+        limit = self.broker.group_configs.at(key.group_id, node).effective.group_share_delivery_count_limit
         states = SharePartition(start_offset, state.batches, max_delivery_count=limit)
         led = self._led[key] = LedPartition(self, key, log, states, state.state_epoch)
         led.move_start()
