@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework import garbage, values
 from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, refusing
 from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.group_arguments import LAG_TO
 from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
@@ -58,12 +59,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         default=15_000,
         help="from the start of one poll of a cluster to the start of the next; default: 15s",
     )
-    how.add_argument(
-        "--lag-to",
-        choices=["end", "lso"],
-        default="end",
-        help="count the lag up to the log's end, or to the last stable offset; default: end",
-    )
+    how.add_argument("--lag-to", **LAG_TO)
     how.add_argument(
         "--no-record-times",
         action="store_true",
@@ -230,9 +226,11 @@ def _stopping() -> asyncio.Event:
 
 
 def _announce(clusters: Sequence[str], listening: socket.socket, admission: PageAccess) -> None:
-    complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/\n")
+    host, port = listening.getsockname()[:2]
+    address = f"http://{Address(host, port)}/"
+    complain(f"serving {', '.join(clusters)} at {address}\n")
     if admission.token:
-        complain(f"to change something, log in at http://{_address(listening)}/login with {admission.token}\n")
+        complain(f"to change something, log in at {address}login with {admission.token}\n")
 
 
 def _admission(
@@ -274,11 +272,6 @@ def _history(options: Namespace) -> History | None:
         return None
     bounds = Bounds(options.history_rows, options.history_age)
     return History(options.history or default_path(), bounds)
-
-
-def _address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return str(Address(host, port))
 
 
 COMMAND = Command(

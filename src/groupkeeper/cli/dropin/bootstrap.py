@@ -83,7 +83,10 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
         checked = check_properties(properties)
     except BadValue as problem:
         raise ExecutionFailure(str(problem)) from None
-    _refuse_unfit(checked)
+    api, request = "default.api.timeout.ms", int(checked.get("request.timeout.ms", 30000))
+    # These are valid alone, but not together.
+    if int(checked.get(api, request)) < request or checked.get("bootstrap.controllers"):
+        raise ExecutionFailure(NO_CLIENT)
     return checked
 
 
@@ -112,11 +115,3 @@ def _has_address(host: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _refuse_unfit(properties: Mapping[str, str]) -> None:
-    """Refuses values that are valid alone, but not together."""
-    api = int(properties.get("default.api.timeout.ms", 60000))
-    request = int(properties.get("request.timeout.ms", 30000))
-    if ("default.api.timeout.ms" in properties and api < request) or properties.get("bootstrap.controllers"):
-        raise ExecutionFailure(NO_CLIENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from argparse import Namespace
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake
@@ -20,6 +21,14 @@ GROUP_HELP = (
     "a group, or a glob such as 'orders-*' ([*] matches the character *); a group of exactly this name comes first"
 )
 
+
+LAG_TO: Mapping[str, Any] = {
+    "choices": ["end", "lso"],
+    "default": "end",
+    "help": "count the lag up to the log's end, or to the last stable offset, where readers of committed records stop; "
+    "default: end",
+}
+"""What `--lag-to` is added with."""
 
 _FEW_NAMES = 5
 _MANY_NAMES = 20_000
@@ -55,9 +64,11 @@ def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
     command.add_argument("--type", type=types, default=[], help=f"only groups of these types: {types}")
 
 
-def add_topics(command: ArgumentParser) -> None:
-    """Adds the option for topics."""
+def add_topics(command: ArgumentParser, *, with_regex: bool = False) -> None:
+    """Adds the option for topics. `with_regex`: --regex is about them only."""
     command.add_argument("--topic", action="append", help="only these; a name or a glob")
+    if with_regex:
+        command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
 
 
 def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:

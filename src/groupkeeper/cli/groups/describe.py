@@ -11,6 +11,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, similar
 from groupkeeper.cli.framework.group_arguments import (
+    LAG_TO,
     add_filters,
     add_groups,
     add_order,
@@ -49,12 +50,7 @@ _STATUSES = values.ListOf(LagStatus, "STATUS", "uncommitted,below_log_start")
 
 _OF_LAG: Mapping[str, Mapping[str, Any]] = {
     "--sum": {"choices": ["group", "topic"], "help": "a row for each group, or each topic of a group"},
-    "--lag-to": {
-        "choices": ["end", "lso"],
-        "default": "end",
-        "help": "count the lag up to the log's end, or to the last stable offset, where consumers of committed "
-        "records stop; default: end",
-    },
+    "--lag-to": LAG_TO,
     "--min-lag": {
         "type": values.count,
         "help": "only rows with at least N records left to read: the lag, or the whole log where nothing is committed",

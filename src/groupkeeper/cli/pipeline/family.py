@@ -89,13 +89,22 @@ def add_directory(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_checkpoints(parser: ArgumentParser) -> None:
-    """Adds the argument that names checkpoints of queries."""
+def add_sources(parser: ArgumentParser) -> None:
+    """Adds the arguments of a refresh beside clusters and directory: other sources, and where Spark runs."""
     parser.add_argument(
         "--checkpoint", action="append", dest="checkpoints", type=values.checkpoint,
         help="the checkpointLocation of a Structured Streaming query: any path that Spark reads, or a glob; the query "
         "is shown among the groups of the cluster, as NAME or else as its folder",
     )  # fmt: skip
+    add_owners(parser)
+    parser.add_argument(
+        "--journal", action="append", metavar="PATH", dest="journals", type=_journal,
+        help="a journal of groupkeeper (a file, kafka://CONTEXT/TOPIC or kafka://HOST:PORT/TOPIC), or a folder with "
+        "journals of several hosts (*.jsonl, at any depth), for the table rewinds: who moved offsets, and by which "
+        "command; this user's journal: ~/.local/state/groupkeeper/journal.jsonl",
+    )  # fmt: skip
+    add_privacy(parser)
+    add_spark(parser)
 
 
 def add_owners(parser: ArgumentParser) -> None:
@@ -114,16 +123,6 @@ def _owners(path: str) -> Any:
         return parse_owners(values.text_of(path), path)
     except SourceError as error:
         raise ArgumentTypeError(str(error)) from None
-
-
-def add_journals(parser: ArgumentParser) -> None:
-    """Adds the argument that names journals of changes."""
-    parser.add_argument(
-        "--journal", action="append", metavar="PATH", dest="journals", type=_journal,
-        help="a journal of groupkeeper (a file, kafka://CONTEXT/TOPIC or kafka://HOST:PORT/TOPIC), or a folder with "
-        "journals of several hosts (*.jsonl, at any depth), for the table rewinds: who moved offsets, and by which "
-        "command; this user's journal: ~/.local/state/groupkeeper/journal.jsonl",
-    )  # fmt: skip
 
 
 def _journal(path: str) -> str | ChangeJournal:
@@ -182,11 +181,7 @@ def _setting(text: str) -> tuple[str, str]:
 def _add_snapshot_arguments(parser: ArgumentParser, timeout_ms: int = TIMEOUT_MS) -> None:
     add_output(parser)
     add_clusters(parser, timeout_ms=timeout_ms)
-    add_checkpoints(parser)
-    add_owners(parser)
-    add_journals(parser)
-    add_privacy(parser)
-    add_spark(parser)
+    add_sources(parser)
     add_lake(parser)
 
 

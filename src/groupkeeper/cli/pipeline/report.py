@@ -19,7 +19,6 @@ from groupkeeper.cli.framework.terminal import columns_of, has_colour, is_termin
 from groupkeeper.cli.framework.typed import way_of, ways_of_contexts
 from groupkeeper.cli.pipeline import family
 from groupkeeper.cli.pipeline.parts import import_part
-from groupkeeper.cli.pipeline.privacy import add_privacy
 from groupkeeper.cli.pipeline.watch import Screen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
@@ -62,11 +61,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="how much of the history to show, counted back from the last measurement: 90m, 24h, 7d; default: 24h",
     )  # fmt: skip
     family.add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
-    family.add_checkpoints(parser)
-    family.add_owners(parser)
-    family.add_journals(parser)
-    add_privacy(parser)
-    family.add_spark(parser)
+    family.add_sources(parser)
 
 
 def _hours(text: str) -> float:

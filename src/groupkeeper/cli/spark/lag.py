@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.cli.framework.group_arguments import add_order, add_topics, arranged, names_of
+from groupkeeper.cli.framework.group_arguments import LAG_TO, add_order, add_topics, arranged, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.cli.framework.values import checkpoint
 from groupkeeper.cli.spark.schemas import QUERIES_LAG
@@ -25,13 +25,8 @@ def _add_arguments(command: ArgumentParser) -> None:
         help="a query's checkpointLocation: a folder of this machine, or a glob; the query is called NAME, or else by "
         "the folder's name; CLUSTER: what its source groupkeeper calls the cluster",
     )  # fmt: skip
-    add_topics(command)
-    command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
-    command.add_argument(
-        "--lag-to", choices=["end", "lso"], default="end",
-        help="count the lag up to the log's end, or to the last stable offset, where queries of committed "
-        "records stop; default: end",
-    )  # fmt: skip
+    add_topics(command, with_regex=True)
+    command.add_argument("--lag-to", **LAG_TO)
     add_order(command, _SORTS)
     add_cluster(command)
 

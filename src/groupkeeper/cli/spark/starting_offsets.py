@@ -32,8 +32,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--time", type=values.datetime_ms,
         help="start at the first records at or after a time: ISO 8601, UTC without a zone; needs --topic",
     )  # fmt: skip
-    add_topics(command)
-    command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
+    add_topics(command, with_regex=True)
     command.add_argument(
         "--without-commit", choices=list(_OTHERWISE), default="earliest",
         help="where to start in partitions of these topics that have no offset; default: earliest",
