@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from groupkeeper.cli.dropin.options import (
-    HELP,
-    VERSION,
-    Option,
-    Options,
-    OptionTable,
-    UsageProblem,
-    need_one_action,
-    need_one_of,
-    refuse,
-    refuse_several,
-)
+from groupkeeper.cli.dropin.options import HELP, VERSION, Option, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.java import values as java
 
@@ -135,23 +124,22 @@ UNDECIDED = (
 
 def check(options: Options) -> None:
     """Refuses invalid combinations by raising UsageProblem, and warns about doubtful ones."""
-    if not options.has("validate-regex") and not options.has("bootstrap-server"):
-        raise UsageProblem('Missing required argument "[bootstrap-server]"')
+    if not options.has("validate-regex"):
+        options.need("bootstrap-server")
     if options.has("describe"):
-        need_one_of(options, "describe", GROUPS)
+        options.need_one_of(GROUPS, "describe")
         check_views(options)
     _check_delete(options)
     if options.has("reset-offsets"):
         _check_reset(options)
     refuse_unneeded(options)
-    need_one_action(options, ACTIONS)
+    options.need_one_action(ACTIONS)
 
 
 def refuse_unneeded(options: Options) -> None:
     """Raises UsageProblem for groups and topics where nothing is asked about them."""
-    refuse(options, "group", ("all-groups",))
-    refuse(options, "group", ("list",))
-    refuse(options, "topic", ("list", "describe"))
+    options.refuse("group", ("all-groups", "list"))
+    options.refuse("topic", ("list", "describe"))
 
 
 class Converted(NamedTuple):
@@ -195,7 +183,7 @@ def check_decided(options: Options) -> None:
 
 def _check_delete(options: Options) -> None:
     if options.has("delete"):
-        need_one_of(options, "delete", GROUPS)
+        options.need_one_of(GROUPS, "delete")
         if options.has("topic"):
             raise UsageProblem("The consumer does not support topic-specific offset deletion from a consumer group.")
     check_delete_offsets(options)
@@ -212,5 +200,5 @@ def _check_reset(options: Options) -> None:
         check_decided(options)
     else:
         complain(f"{UNDECIDED}\n")
-    need_one_of(options, "reset-offsets", GROUPS)
-    refuse_several(options, SCENARIOS)
+    options.need_one_of(GROUPS, "reset-offsets")
+    options.refuse_several(SCENARIOS)

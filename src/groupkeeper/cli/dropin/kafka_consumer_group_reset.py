@@ -15,15 +15,7 @@ from groupkeeper import __version__
 from groupkeeper.cli.dropin.drop_in import FAILURES, Refusal, carry_out, read_options, tell_plainly, tool
 from groupkeeper.cli.dropin.groups_text import Grows, known
 from groupkeeper.cli.dropin.groups_text import table as table_of
-from groupkeeper.cli.dropin.options import (
-    HELP,
-    Option,
-    OptionProblem,
-    Options,
-    OptionTable,
-    UsageProblem,
-    need_one_action,
-)
+from groupkeeper.cli.dropin.options import HELP, Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.journals import recorder
@@ -114,15 +106,15 @@ def _tell(problem: Exception) -> int:
 
 def operation_of(options: Options) -> str:
     """The operation, whose options fit. Raises UsageProblem."""
-    operation = need_one_action(options, OPERATIONS)
+    operation = options.need_one_action(OPERATIONS)
     reads = operation in READING
     for name in options.given(GENERATING if reads else ("reset-json-file",)):
         raise UsageProblem(f'Option "[{operation}]" can\'t be used with option "[{name}]"')
     for name in ("bootstrap-server", "reset-json-file" if reads else "group"):
         if not options.text(name):
             raise UsageProblem(f'Missing required argument "[{name}]"')
-    _refuse_several(options, (*DATETIMES, "reset-from-period"))
-    _refuse_several(options, OUTPUTS)
+    options.refuse_several((*DATETIMES, "reset-from-period"))
+    options.refuse_several(OUTPUTS)
     for name in options.given(("topics", *OUTPUTS)):
         if not options.text(name):
             raise UsageProblem(f'Option "[{name}]" has no value')
@@ -130,12 +122,6 @@ def operation_of(options: Options) -> str:
         raise UsageProblem(f"{options.strays[0]!r} belongs to no option")
     timeout_ms(options)
     return operation
-
-
-def _refuse_several(options: Options, names: Sequence[str]) -> None:
-    given = options.given(names)
-    if len(given) > 1:
-        raise UsageProblem(f'Option "[{given[0]}]" can\'t be used with option "[{given[1]}]"')
 
 
 def timeout_ms(options: Options) -> int:

@@ -94,8 +94,7 @@ def _tell(problem: Exception) -> int:
 
 def check_servers(options: Options) -> None:
     """Raises UsageProblem unless there are servers, all with a port."""
-    if not options.has("bootstrap-server"):
-        raise UsageProblem('Missing required argument "[bootstrap-server]"')
+    options.need("bootstrap-server")
     servers = options.text("bootstrap-server") or ""
     if not java.trim(servers):
         raise UsageProblem("Error while validating the bootstrap address\n")

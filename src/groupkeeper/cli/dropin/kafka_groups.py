@@ -7,16 +7,7 @@ from collections.abc import Sequence
 from groupkeeper.cli.dropin import drop_in
 from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.groups_text import all_groups
-from groupkeeper.cli.dropin.options import (
-    HELP,
-    VERSION,
-    Option,
-    OptionProblem,
-    Options,
-    OptionTable,
-    UsageProblem,
-    refuse,
-)
+from groupkeeper.cli.dropin.options import HELP, VERSION, Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupListing, GroupType
@@ -56,7 +47,7 @@ def check(options: Options) -> None:
     if options.has("group-type") and _type(options) is GroupType.UNKNOWN:
         raise OptionProblem("--group-type must be a valid group type.")
     for name in ("consumer", "share", "streams"):
-        refuse(options, name, [other for other in FILTERS if other != name])
+        options.refuse(name, [other for other in FILTERS if other != name])
 
 
 def _type(options: Options) -> GroupType | None:

@@ -25,13 +25,6 @@ class UsageProblem(Exception):
     """The options make no sense together. The text is shown above the help, and the exit status is 1."""
 
 
-def refuse(options: Options, name: str, others: Iterable[str]) -> None:
-    """Raise UsageProblem when the option was given with one of the others."""
-    if options.has(name):
-        for other in options.given(others):
-            raise UsageProblem(f'Option "[{name}]" can\'t be used with option "[{other}]"')
-
-
 class Option(NamedTuple):
     """One option."""
 
@@ -112,6 +105,35 @@ class Options:
         """The given options among the names, in the order of `names`."""
         return [name for name in names if name in self._texts]
 
+    def need(self, name: str) -> None:
+        """Raises UsageProblem unless the option was given."""
+        if not self.has(name):
+            raise UsageProblem(f'Missing required argument "[{name}]"')
+
+    def need_one_of(self, names: Iterable[str], action: str, shown: Iterable[str] | None = None) -> None:
+        """Raises UsageProblem unless one of the options was given. The text lists the `shown` ones, by default all."""
+        if not self.given(names):
+            listed = ", ".join(f"[{name}]" for name in (names if shown is None else shown))
+            raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")
+
+    def need_one_action(self, actions: Iterable[str], end: str = "") -> str:
+        """The action that was given. Raises UsageProblem unless it is one; `end`: the end of its text."""
+        given = self.given(actions)
+        if len(given) != 1:
+            names = ", ".join(f"--{name}" for name in actions)
+            raise UsageProblem(f"Command must include exactly one action: {names}{end}")
+        return given[0]
+
+    def refuse(self, name: str, others: Iterable[str]) -> None:
+        """Raises UsageProblem when the option was given with one of the others."""
+        for other in self.given(others) if self.has(name) else ():
+            raise UsageProblem(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+
+    def refuse_several(self, names: Sequence[str]) -> None:
+        """Raises UsageProblem when two of the options were given."""
+        for name in names:
+            self.refuse(name, [other for other in in_hash_order(names) if other != name])
+
 
 class OptionTable:
     """The options of one tool, and how its arguments are read. `summary`: what the tool does, for our reference, where
@@ -180,28 +202,6 @@ class OptionTable:
         if lonely:
             names = ", ".join(lonely)
             raise OptionProblem(f"Option(s) [{names}] are unavailable given other options on the command line")
-
-
-def need_one_of(options: Options, action: str, names: Iterable[str], shown: Iterable[str] | None = None) -> None:
-    """Raise UsageProblem unless one of the options was given. The message lists the `shown` ones, by default all."""
-    if not options.given(names):
-        listed = ", ".join(f"[{name}]" for name in (names if shown is None else shown))
-        raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")
-
-
-def need_one_action(options: Options, actions: Iterable[str], end: str = "") -> str:
-    """The action that was given. Raises UsageProblem unless it is one; `end`: the end of its text."""
-    given = options.given(actions)
-    if len(given) != 1:
-        names = ", ".join(f"--{name}" for name in actions)
-        raise UsageProblem(f"Command must include exactly one action: {names}{end}")
-    return given[0]
-
-
-def refuse_several(options: Options, names: Sequence[str]) -> None:
-    """Raise UsageProblem when two of the options were given."""
-    for name in names:
-        refuse(options, name, [other for other in in_hash_order(names) if other != name])
 
 
 def in_hash_order(names: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from groupkeeper.cli.dropin.consumer_groups_options import (
     check_views,
     refuse_unneeded,
 )
-from groupkeeper.cli.dropin.options import Option, Options, UsageProblem, need_one_action, need_one_of, refuse_several
+from groupkeeper.cli.dropin.options import Option, Options, UsageProblem
 from groupkeeper.cli.java.releases import release
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
@@ -47,10 +47,9 @@ TABLE = CONSUMER_GROUPS.derived(
 
 def check(options: Options) -> None:
     """Refuses invalid combinations by raising UsageProblem; OptionProblem for a state given twice."""
-    if not options.has("bootstrap-server"):
-        raise UsageProblem('Missing required argument "[bootstrap-server]"')
+    options.need("bootstrap-server")
     if options.has("describe"):
-        need_one_of(options, "describe", ("all-groups", "group"))
+        options.need_one_of(("all-groups", "group"), "describe")
         check_views(options)
     if options.has("delete"):
         _check_delete(options)
@@ -58,7 +57,7 @@ def check(options: Options) -> None:
     if options.has("reset-offsets"):
         _check_reset(options)
     refuse_unneeded(options)
-    need_one_action(options, ACTIONS, ".")
+    options.need_one_action(ACTIONS, ".")
 
 
 def _check_delete(options: Options) -> None:
@@ -75,9 +74,9 @@ def _check_reset(options: Options) -> None:
     check_decided(options)
     if not options.has("group"):
         raise UsageProblem("Option [reset-offsets] takes the option: [group]")
-    need_one_of(options, "reset-offsets", SCOPES, release().share_scopes)
+    options.need_one_of(SCOPES, "reset-offsets", release().share_scopes)
     # Kafka 4.3 takes --topic with --all-topics, and has no --from-file.
     if "from-file" in release().share_scopes or options.has("from-file"):
-        refuse_several(options, SCOPES)
-    need_one_of(options, "reset-offsets", SCENARIOS, release().share_scenarios)
-    refuse_several(options, SCENARIOS)
+        options.refuse_several(SCOPES)
+    options.need_one_of(SCENARIOS, "reset-offsets", release().share_scenarios)
+    options.refuse_several(SCENARIOS)

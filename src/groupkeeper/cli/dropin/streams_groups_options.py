@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.cli.dropin.consumer_groups_options import SCENARIOS, check_decided, check_views
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
-from groupkeeper.cli.dropin.options import (
-    Option,
-    Options,
-    UsageProblem,
-    in_hash_order,
-    need_one_of,
-    refuse,
-    refuse_several,
-)
+from groupkeeper.cli.dropin.options import Option, Options, UsageProblem, in_hash_order
 from groupkeeper.cli.java.releases import release
 
 VIEWS = ("members", "offsets", "state", "topology")
@@ -71,28 +63,26 @@ TABLE = CONSUMER_GROUPS.derived(
 
 def check(options: Options) -> None:
     """Refuses invalid combinations by raising UsageProblem; OptionProblem for a state given twice."""
-    if not options.has("bootstrap-server"):
-        raise UsageProblem('Missing required argument "[bootstrap-server]"')
+    options.need("bootstrap-server")
     if options.has("describe"):
-        need_one_of(options, "describe", GROUPS)
+        options.need_one_of(GROUPS, "describe")
         check_views(options, VIEWS, release().streams_views)
     if options.has("delete"):
-        need_one_of(options, "delete", GROUPS)
+        options.need_one_of(GROUPS, "delete")
         if options.given(("input-topic", "all-input-topics")):
             raise UsageProblem("Kafka Streams does not support topic-specific offset deletion from a streams group.")
     if options.has("delete-offsets"):
         _check_delete_offsets(options)
     if options.has("reset-offsets"):
         check_decided(options)
-        need_one_of(options, "reset-offsets", GROUPS)
-        refuse_several(options, SCENARIOS)
+        options.need_one_of(GROUPS, "reset-offsets")
+        options.refuse_several(SCENARIOS)
     _check_internal_topics(options)
     if options.given(("dry-run", "execute")) and not options.has("reset-offsets"):
         raise UsageProblem("Only Option [reset-offsets] accepts [execute] or [dry-run]")
-    refuse(options, "list", ("members", "offsets", "topology"))
-    refuse(options, "group", ("all-groups",))
-    refuse(options, "group", ("list",))
-    refuse(options, "input-topic", in_hash_order(("list", "describe", "delete")))
+    options.refuse("list", ("members", "offsets", "topology"))
+    options.refuse("group", ("all-groups", "list"))
+    options.refuse("input-topic", in_hash_order(("list", "describe", "delete")))
     if len(options.given(ACTIONS)) != 1:
         raise UsageProblem(
             "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, or "
