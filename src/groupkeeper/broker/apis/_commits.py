@@ -1,4 +1,6 @@
-"""The check of OffsetCommit and TxnOffsetCommit before the coordinator is called: whether the partitions exist."""
+"""The check of OffsetCommit, TxnOffsetCommit and OffsetDelete before the coordinator is called: whether the partitions
+exist.
+"""
 
 from __future__ import annotations
 
@@ -19,34 +21,36 @@ class Refused:
     """Partitions that are refused without asking the coordinator, by name and id of their topic.
 
     Attributes:
-        topic, partition: the classes of the response. partitions: the refused partitions, as responses.
+        topic, partition: the classes of the response. has_ids: whether its topics have ids, too. partitions: the
+            refused partitions, as responses.
     """
 
-    def __init__(self, topic: Callable[[str, bytes, list[Any]], Any], partition: Callable[[int, int], object]) -> None:
+    def __init__(
+        self, topic: Callable[..., Any], partition: Callable[[int, int], object], *, has_ids: bool = True
+    ) -> None:
         self.topic = topic
         self.partition = partition
-        self.partitions: dict[tuple[str, bytes], list[Any]] = {}
+        self.has_ids = has_ids
+        self.partitions: dict[tuple[Any, ...], list[Any]] = {}
 
     def add(self, topic: Any, partitions: Iterable[Any], error: type[KafkaError] | KafkaError) -> None:
-        refused = self.partitions.setdefault((topic.name, topic.topic_id), [])
+        refused = self.partitions.setdefault(self._key(topic), [])
         refused += [self.partition(one.partition_index, error.code) for one in partitions]
 
+    def _key(self, topic: Any) -> tuple[Any, ...]:
+        return (topic.name, topic.topic_id) if self.has_ids else (topic.name,)
+
     def topics(self, others: Iterable[Any] = ()) -> list[Any]:
-        """The response's topics, in Apache Kafka's order: partitions refused here, then the coordinator's answers."""
-        refused = {tp: self.topic(*tp, partitions) for tp, partitions in self.partitions.items()}
-        return joined(refused, others, lambda topic: (topic.name, topic.topic_id))
-
-
-def joined(refused: dict[Any, Any], answered: Iterable[Any], key: Callable[[Any], object]) -> list[Any]:
-    """The topics that are refused here, then those that the coordinator answers. A topic of both is the coordinator's,
-    with the partitions of both.
-    """
-    for topic in answered:
-        before = refused.get(key(topic))
-        if before is not None:
-            topic.partitions = [*before.partitions, *topic.partitions]
-        refused[key(topic)] = topic
-    return [*refused.values()]
+        """The response's topics, in Apache Kafka's order: those refused here, then those that the coordinator answers
+        (`others`). A topic of both is the coordinator's, with the partitions of both.
+        """
+        found = {key: self.topic(*key, partitions) for key, partitions in self.partitions.items()}
+        for topic in others:
+            key = self._key(topic)
+            if key in found:
+                topic.partitions = [*found[key].partitions, *topic.partitions]
+            found[key] = topic
+        return [*found.values()]
 
 
 def known_topics(
@@ -71,7 +75,9 @@ def known_topics(
                 topic.partitions = [one for one in partitions if 0 <= one.partition_index < count]
                 break
         if topic.partitions:
-            topic.name, topic.topic_id = found.name, found.topic_id
+            topic.name = found.name
+            if refused.has_ids:
+                topic.topic_id = found.topic_id
             known.append(topic)
     return known
 
