@@ -37,32 +37,29 @@ def base_name(name: str) -> str:
 def broker_setting(name: str) -> Setting[Any] | None:
     """The setting of a broker, whether it has an effect here or not; None when Kafka has none of the name."""
     base = base_name(name)
-    own = Config.setting(base)
-    if own is not None:
-        return own
-    if base in QUOTAS:
-        return plain(base, "long")
-    found = KEPT_AS_TEXT.get(base)
-    return None if found is None else plain(base, found.type, found.default, found.low, found.doc)
+    return plain(base, "long") if base in QUOTAS else _listed(base)
+
+
+def _listed(name: str) -> Setting[Any] | None:
+    """A setting that Kafka describes under this very name."""
+    return Config.setting(name) or KEPT_AS_TEXT.get(name)
 
 
 def change_of(name: str) -> str:
     """How a setting may change while the broker runs: FIXED, ANY, ONE or LISTENER. Unknown names are ANY (KIP-226)."""
     if name.startswith(_PREFIX):
         return ANY if base_name(name) in _OF_ALL_LISTENERS else ONE
-    own, other = Config.setting(name), KEPT_AS_TEXT.get(name)
-    return own.change if own is not None else ANY if other is None else other.change
+    found = _listed(name)
+    return ANY if found is None else found.change
 
 
 def default_text(name: str) -> str | None:
     """The default as Kafka describes it; None: it is unset, or the name is unknown."""
-    own, other = Config.setting(name), KEPT_AS_TEXT.get(name)
-    if own is None:
-        return None if other is None else other.default
-    if name in _ALWAYS_GIVEN:
+    found = _listed(name)
+    if found is None or name in _ALWAYS_GIVEN:
         return None
-    text = own.format(own.default)
-    return text if text or own.has_empty_default else None
+    text = found.format(found.default)
+    return text if text or found.has_empty_default else None
 
 
 def unknown_text(name: str) -> str:

@@ -10,7 +10,7 @@ from itertools import dropwhile
 from typing import NamedTuple
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.settings.catalog import base_name, broker_setting, change_of, default_text, listed_names
+from groupkeeper.broker.settings.catalog import base_name, broker_setting, default_text, listed_names
 from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
@@ -110,9 +110,8 @@ def _of_broker(name: str, config: Config) -> DescribedSetting:
         value = own.format(getattr(config, own.attribute)) or value
     elif own is not None:
         value = own.format(own.default)
-    is_known = own is not None or name in KEPT_AS_TEXT
-    doc = own.doc if own is not None else KEPT_AS_TEXT[name].doc if is_known else None
-    is_read_only = change_of(name) == FIXED if is_known else name not in QUOTAS
+    known = own or KEPT_AS_TEXT.get(name)
+    doc, is_read_only = (None, name not in QUOTAS) if known is None else (known.doc, known.change == FIXED)
     return DescribedSetting(name, value, source, _type_of(name), doc, is_read_only, synonyms)
 
 
