@@ -6,6 +6,7 @@ import os
 import time
 from asyncio import Lock, get_running_loop
 from contextlib import AsyncExitStack
+from functools import cached_property
 from logging import getLogger
 
 from groupkeeper.base_error import InvalidSetting
@@ -33,7 +34,7 @@ from groupkeeper.broker.settings.table import property_text
 from groupkeeper.broker.shares.state_host import ShareStateHost
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.open_files import OpenFiles
-from groupkeeper.protocol import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from groupkeeper.protocol import INTERNAL_TOPICS
 from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
@@ -142,8 +143,6 @@ class Broker(Outages):
         give_to_nodes(self.config, own, self._racks)
         self.files = OpenFiles()
         self._opened = AsyncExitStack()
-        self._faults: Faults | None = None
-        self._fetch_sessions: FetchSessions | None = None
         self._share_sessions: ShareSessions | None = None
         self._security: Security | None = None
 
@@ -225,12 +224,8 @@ class Broker(Outages):
         return api.handle(self, call, call.message) if faults is None else faults.handle(api, call, connection)
 
     def _is_being_read(self, log: PartitionLog) -> bool:
-        here = slice(log.index, log.index + 1)
-        if log.topic == OFFSETS_TOPIC:
-            return any(shard.is_loading for shard in self.groups.shards[here])
-        if log.topic == TRANSACTIONS_TOPIC:
-            return any(shard.is_loading for shard in self.transactions.shards[here])
-        return False
+        shards = (shard for host in self._hosts if host.topic_name == log.topic for shard in host.shards)
+        return any(shard.is_loading for shard in shards if shard.log is log)
 
     def take_faults(self, faults: Faults | None) -> None:
         """Sets the faults that may hit requests; None: no fault is active."""
@@ -359,14 +354,12 @@ class Broker(Outages):
         """The data directory."""
         return self._directory.path
 
-    @property
+    @cached_property
     def fetch_sessions(self) -> FetchSessions:
         """The fetch sessions of clients; created on first use."""
-        if self._fetch_sessions is None:
-            from groupkeeper.broker.network.fetch_sessions import FetchSessions
+        from groupkeeper.broker.network.fetch_sessions import FetchSessions
 
-            self._fetch_sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots)
-        return self._fetch_sessions
+        return FetchSessions(self.config.max_incremental_fetch_session_cache_slots)
 
     @property
     def security(self) -> Security:
@@ -377,14 +370,12 @@ class Broker(Outages):
             self._security = Security(self.config, self._directory, self._users, self.now_ms)
         return self._security
 
-    @property
+    @cached_property
     def faults(self) -> Faults:
         """The injected faults: docs/testing.md."""
-        if self._faults is None:
-            from groupkeeper.broker.faults.injected import Faults
+        from groupkeeper.broker.faults.injected import Faults
 
-            self._faults = Faults(self)
-        return self._faults
+        return Faults(self)
 
     @property
     def metrics(self) -> Metrics:
@@ -418,19 +409,14 @@ class Broker(Outages):
         """Whether a request for an unknown topic creates it; a name that was just deleted must not be used for
         a while.
         """
-        is_ours = name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
+        is_ours = any(host.topic_name == name for host in self._hosts)
         if not self.config.auto_create_topics_enable or (self.is_internal(name) and not is_ours):
             return False
         return not self.topics.was_deleted_since(name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms)
 
     def create_automatically(self, name: str, mutations: Mutations) -> None:
         """Creates a topic with the broker's default number of partitions, or logs why it can't."""
-        hosts: dict[str, GroupHost | TransactionHost | ShareStateHost] = {
-            OFFSETS_TOPIC: self.groups,
-            TRANSACTIONS_TOPIC: self.transactions,
-            SHARE_STATE_TOPIC: self.share_states,
-        }
-        host = hosts.get(name)
+        host = next((one for one in self._hosts if one.topic_name == name), None)
         try:
             mutations.count(self.config.num_partitions if host is None else host.first_partition_count)
             if host is None:

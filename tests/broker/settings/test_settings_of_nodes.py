@@ -33,7 +33,7 @@ async def test_a_setting_of_one_node_holds_for_what_it_leads(start: Start) -> No
         wire = await nodes(node)
         assert await described(wire, BROKER, str(node), RETENTION) == (text, source)
         assert await described(wire, TOPIC, "t", "retention.ms") == (text, source)
-    assert broker.front(2).server.fetch_room == 2000 < broker.front(1).server.fetch_room
+    assert broker.fronts[2].server.fetch_room == 2000 < broker.fronts[1].server.fetch_room
     assert log.config.retention_ms == 7
     await broker.move_leader("t", 0, 2)
     assert log.config.retention_ms == 9

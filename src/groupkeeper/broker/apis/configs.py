@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.apis._access import require_cluster, require_group, require_topic
@@ -54,27 +55,16 @@ CLIENT_METRICS = 16
 GROUP = 32
 
 
-class Resource:
-    """A topic, a group, the broker or a subscription with its settings.
+class Resource(NamedTuple):
+    """A topic, a group, the broker or a subscription with its settings."""
 
-    Attributes:
-        config: the settings in force.
-        overrides: the resource's own settings, as texts by name.
-    """
-
-    def __init__(
-        self,
-        config: SettingsTable,
-        overrides: Mapping[str, str],
-        check: Callable[[Mapping[str, str]], object],
-        configure: Callable[[Mapping[str, str]], None],
-        refusal: type[errors.KafkaError] = errors.InvalidConfig,
-    ) -> None:
-        self.config = config
-        self._refusal = refusal
-        self.overrides = overrides
-        self._check = check
-        self._configure = configure
+    config: SettingsTable
+    """The settings in force."""
+    overrides: Mapping[str, str]
+    """The resource's own settings, as texts by name."""
+    check: Callable[[Mapping[str, str]], object]
+    configure: Callable[[Mapping[str, str]], None]
+    refusal: type[errors.KafkaError] = errors.InvalidConfig
 
     def replace(self, overrides: Mapping[str, str], *, validate_only: bool) -> None:
         """Replaces the resource's own settings.
@@ -82,11 +72,11 @@ class Resource:
         Raises `InvalidConfig` (for the broker `InvalidRequest`), `KafkaStorageError`.
         """
         try:
-            self._check(overrides)
+            self.check(overrides)
         except InvalidSetting as error:
-            raise self._refusal(str(error)) from None
+            raise self.refusal(str(error)) from None
         if not validate_only:
-            self._configure(overrides)
+            self.configure(overrides)
 
 
 async def alter_each(
@@ -240,7 +230,7 @@ def _of_broker(broker: Broker, node: int, name: str, resource_type: int) -> Iter
     if name != str(node):
         expected = f"{node} but" if is_logger else f"{node} or empty string, but"
         raise errors.InvalidRequest(f"Unexpected broker id, expected {expected} received {name}")
-    return () if is_logger else describe_broker(broker.front(node).config)
+    return () if is_logger else describe_broker(broker.fronts[node].config)
 
 
 def _described_setting(setting: DescribedSetting, request: m.DescribeConfigsRequest) -> m.DescribeConfigsResourceResult:

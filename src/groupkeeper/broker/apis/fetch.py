@@ -116,7 +116,7 @@ class _Reading:
         self._broker = broker
         self._call = call
         self._size = 0
-        self._room = min(request.max_bytes, broker.front(call.node).server.fetch_room)
+        self._room = min(request.max_bytes, broker.fronts[call.node].server.fetch_room)
         if broker.quotas.table:
             self._room = min(self._room, broker.quotas.largest_fetch(call))
         self._min_bytes = min(request.min_bytes, self._room)

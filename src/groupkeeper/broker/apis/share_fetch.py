@@ -13,7 +13,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import each_in_turns, in_turns
-from groupkeeper.broker.shares.fetch import WantedRecords, fetch
+from groupkeeper.broker.shares.fetch import ShareFetch, WantedRecords
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement
@@ -234,7 +234,7 @@ async def _fetch(
         else:
             error = errors.TopicAuthorizationFailed()
             responses[tp] = PartitionData(tp[1], error.code, error.message)
-    max_bytes = min(request.max_bytes, max(broker.front(call.node).server.fetch_room, 1))
+    max_bytes = min(request.max_bytes, max(broker.fronts[call.node].server.fetch_room, 1))
     wanted = WantedRecords(
         session=session,
         topics=topics,
@@ -245,7 +245,7 @@ async def _fetch(
         batch_size=request.batch_size,
         is_strict=request.share_acquire_mode == _RECORD_LIMIT,
     )
-    responses |= await fetch(broker.share_sessions.partitions, wanted) if topics else {}
+    responses |= await ShareFetch(broker.share_sessions.partitions, wanted).run() if topics else {}
     if request.share_session_epoch == FIRST_EPOCH:
         return responses
     replies = {

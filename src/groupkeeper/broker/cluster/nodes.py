@@ -60,10 +60,6 @@ class Cluster(BrokerBase):
 
     # ------------------------------------------------------------------ where clients find nodes
 
-    def front(self, node: int) -> Front:
-        """A node's listeners and server."""
-        return self.fronts[node]
-
     def endpoint(self, listener: str, node: int | None = None) -> Endpoint:
         """The address of a node for clients of a listener; None: of the first node."""
         front = self.fronts[next(iter(self.fronts)) if node is None else node]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     DoShareWork = Callable[[Work, int], Awaitable[ShareErrors]]
 
 _log = getLogger("groupkeeper.broker")
-
-_JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
-"""Requests for which the coordinator needs further context."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -83,16 +79,12 @@ class GroupHost(ShardHost[GroupShard]):
             shard = self.shard_for_request(group_id, call.node)
         except NotCoordinator as error:
             return _refused(request, error)
-        who = call.client_id or ""
-        patience_ms = self._broker.config.of(call.node).offsets_commit_timeout_ms
-        if not isinstance(request, _JOINING):
-            return shard.ask(request, call.api_version, who, call.client_host, patience_ms=patience_ms)
         return shard.ask(
             request,
             call.api_version,
-            who,
+            call.client_id or "",
             call.client_host,
-            patience_ms=patience_ms,
+            patience_ms=self._broker.config.of(call.node).offsets_commit_timeout_ms,
             fresh_id=_fresh_id(request),
             regex_error=_regex_error(request),
             may_describe=lambda topic: self._broker.authorizer.allows(
@@ -159,7 +151,9 @@ async def _refused(request: Message, error: KafkaError) -> Message:
 
 def _fresh_id(request: Message) -> str:
     if isinstance(request, JoinGroupRequest):
-        return _random_uuid_text()
+        from uuid import UUID
+
+        return str(UUID(bytes=random_uuid()))
     if isinstance(request, ConsumerGroupHeartbeatRequest) and not request.member_id:
         return uuid_text(random_uuid())
     return ""
@@ -169,11 +163,3 @@ def _regex_error(request: Message) -> str | None:
     if isinstance(request, ConsumerGroupHeartbeatRequest):
         return regex_error(request.subscribed_topic_regex)
     return None
-
-
-def _random_uuid_text() -> str:
-    drawn = bytearray(os.urandom(16))
-    drawn[6] = (drawn[6] & 0x0F) | 0x40
-    drawn[8] = (drawn[8] & 0x3F) | 0x80
-    text = drawn.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -51,17 +51,9 @@ class _ShareReading(NamedTuple):
     records: bytes
 
 
-async def fetch(partitions: SharePartitions, wanted: WantedRecords) -> dict[TopicIdPartition, PartitionData]:
-    """Responses for the wanted partitions, except those without records to acquire. Waits while there are fewer than
-    `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be loaded doesn't end the wait, and only an
-    response after a wait reports it.
+class ShareFetch:
+    """A member's fetch from the share-partitions that it wants."""
 
-    Raises `ShareSessionNotFound` when the session ends meanwhile.
-    """
-    return await _ShareFetch(partitions, wanted).run()
-
-
-class _ShareFetch:
     def __init__(self, partitions: SharePartitions, wanted: WantedRecords) -> None:
         self._partitions = partitions
         self._wanted = wanted
@@ -71,6 +63,12 @@ class _ShareFetch:
         self._loading: dict[TopicIdPartition, asyncio.Task[LedPartition]] = {}
 
     async def run(self) -> dict[TopicIdPartition, PartitionData]:
+        """Responses for the wanted partitions, except those without records to acquire. Waits while there are fewer
+        than `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be loaded doesn't end the wait,
+        and only an response after a wait reports it.
+
+        Raises `ShareSessionNotFound` when the session ends meanwhile.
+        """
         wanted = self._wanted
         if wanted.max_bytes <= 0 or wanted.max_records <= 0:
             return {}
