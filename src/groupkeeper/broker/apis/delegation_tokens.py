@@ -9,6 +9,8 @@ from groupkeeper.security.identity import ANONYMOUS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.security.tokens import DelegationTokens, Token
@@ -73,16 +75,7 @@ async def handle_create(broker: Broker, call: Call, request: m.CreateDelegationT
     renewers = [f"{one.principal_type}:{one.principal_name}" for one in request.renewers]
     tokens = broker.security.tokens
     token = tokens.create(owner, call.principal, renewers, request.max_lifetime_ms)
-    return m.CreateDelegationTokenResponse(
-        0,
-        *_parts(owner),
-        *_requester(call, call.principal),
-        token.issued_ms,
-        token.expires_ms,
-        token.max_ms,
-        token.token_id,
-        tokens.secret_of(token),
-    )
+    return m.CreateDelegationTokenResponse(0, *_fields(call, tokens, token))
 
 
 def refuse_create(call: Call, request: m.CreateDelegationTokenRequest, error: errors.KafkaError) -> RootMessage:
@@ -114,16 +107,16 @@ def _may_see(broker: Broker, call: Call, token: Token) -> bool:
 
 
 def _described(call: Call, tokens: DelegationTokens, token: Token) -> m.DescribedDelegationToken:
-    return m.DescribedDelegationToken(
-        *_parts(token.owner),
-        *_requester(call, token.requester),
-        token.issued_ms,
-        token.expires_ms,
-        token.max_ms,
-        token.token_id,
-        tokens.secret_of(token),
-        [m.DescribedDelegationTokenRenewer(*_parts(one)) for one in token.renewers],
-    )
+    described = m.DescribedDelegationToken(*_fields(call, tokens, token))
+    described.renewers = [m.DescribedDelegationTokenRenewer(*_parts(one)) for one in token.renewers]
+    return described
+
+
+def _fields(call: Call, tokens: DelegationTokens, token: Token) -> tuple[Any, ...]:
+    """What both responses tell of a token, in their order."""
+    times = token.issued_ms, token.expires_ms, token.max_ms
+    principals = *_parts(token.owner), *_requester(call, token.requester)
+    return *principals, *times, token.token_id, tokens.secret_of(token)
 
 
 def _requester(call: Call, principal: str) -> tuple[str, str]:

@@ -61,9 +61,8 @@ class ConnectionLimits:
         self._by_listener: Counter[str] = Counter()
         self._rates: Recent[tuple[str, str], QuotaRate] = Recent()
         self._own_limits: dict[str, _Own] = {}
-        self._own_since = server.config.changed
+        self._since: object = None
         self._freed = asyncio.Event()
-        self._overrides_text = ""
         self._overrides: dict[str, int] = {}
 
     def check(self, listener: str) -> None:
@@ -122,9 +121,7 @@ class ConnectionLimits:
         return is_below and self._by_listener.total() < self._config.max_connections
 
     def _own(self, listener: str) -> _Own:
-        if self._config.changed is not self._own_since:
-            self._own_since = self._config.changed
-            self._own_limits.clear()
+        self._take_settings()
         if listener not in self._own_limits:
             from groupkeeper.broker.security.properties import ListenerProperties
 
@@ -147,11 +144,14 @@ class ConnectionLimits:
                 self._rates[one].record(-1, self._broker.now_ms())
 
     def _most_from(self, address: str) -> int:
-        text = self._config.max_connections_per_ip_overrides
-        if text != self._overrides_text:
-            self._overrides = _addresses(text)
-            self._overrides_text = text
+        self._take_settings()
         return self._overrides.get(address, self._config.max_connections_per_ip)
+
+    def _take_settings(self) -> None:
+        if self._config.changed is not self._since:
+            self._since = self._config.changed
+            self._own_limits.clear()
+            self._overrides = _addresses(self._config.max_connections_per_ip_overrides)
 
 
 def _addresses(text: str) -> dict[str, int]:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.connection import Later
     from groupkeeper.broker.network.listeners import Listener
     from groupkeeper.broker.network.timed import Timed
-    from groupkeeper.broker.settings.config import Config
     from groupkeeper.protocol.messages.request_header import RequestHeader
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -64,8 +63,9 @@ class Server:
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
         self.config = config = broker.config.of(node_id)
         self.max_request_bytes = config.socket_request_max_bytes
+        most_unfinished = config.queued_max_request_bytes
         self.unfinished = HeldBytes(
-            _most_unfinished(config),
+            most_unfinished if most_unfinished > 0 else 10 * config.socket_request_max_bytes,
             "its requests have not arrived as a whole, and all such requests exceed queued.max.request.bytes",
         )
         self.unsent = HeldBytes(
@@ -371,11 +371,6 @@ def _is_long(response: RootMessage) -> bool:
                 if isinstance(value[0], Message):
                     structs += value
     return False
-
-
-def _most_unfinished(config: Config) -> int:
-    given = config.queued_max_request_bytes
-    return given if given > 0 else 10 * config.socket_request_max_bytes
 
 
 def _timed(work: Awaitable[RootMessage | None]) -> Timed[RootMessage | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
@@ -151,7 +152,8 @@ class Acls:
     def __init__(self) -> None:
         self._all: dict[Acl, None] = {}
         self._by_pattern: dict[tuple[int, int, str], dict[str, list[Acl]]] = {}  # pattern → principal → ACLs
-        self._lengths: dict[int, dict[int, int]] = {}  # resource type → length of a prefix → how many patterns
+        # Resource type → length of a prefix → how many patterns.
+        self._lengths: defaultdict[int, Counter[int]] = defaultdict(Counter)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -187,8 +189,8 @@ class Acls:
 
     def _count_prefix(self, acl: Acl, change: int) -> None:
         if acl.pattern_type == PatternType.PREFIXED:
-            lengths = self._lengths.setdefault(acl.resource_type, {})
-            lengths[len(acl.name)] = lengths.get(len(acl.name), 0) + change
+            lengths = self._lengths[acl.resource_type]
+            lengths[len(acl.name)] += change
             if not lengths[len(acl.name)]:
                 del lengths[len(acl.name)]
 

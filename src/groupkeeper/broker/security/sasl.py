@@ -132,7 +132,7 @@ class ListenerSasl:
                 "(in a checkout: pip install '.[security]')"
             ) from None
         from groupkeeper.broker.security.jwks import Intervals, KeySource
-        from groupkeeper.broker.security.tls import client_context
+        from groupkeeper.security.tls import client_context
 
         def value(setting: Setting[T]) -> T:
             return self._properties.value(setting, mechanism)
@@ -155,7 +155,7 @@ class ListenerSasl:
         if keys is None:
             try:
                 keys = KeySource(url, intervals, client_context(options) if url.startswith("https:") else None)
-            except InvalidSetting as error:
+            except (InvalidSetting, BadCredentials) as error:
                 raise InvalidSetting(f"{self._properties.name_of(_JWKS, mechanism)}: {error}") from None
             self._key_sources[way] = keys
         return SignedTokens(keys, expected, self._now_ms)

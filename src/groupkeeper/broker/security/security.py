@@ -80,22 +80,23 @@ class Security:
 
     def check(self, config: Config) -> None:
         """Raises `InvalidSetting` for settings that the listeners can't use."""
-        for listener, protocol in self._protocol_by_listener.items():
-            if protocol.startswith("SASL_"):
-                self._sasl_of(config, listener)
-            if protocol.endswith("SSL"):
-                ListenerTls(ListenerProperties(config, listener), protocol)
+        self._read(config)
 
     def take_settings(self) -> None:
         """Applies changed settings to new connections. Raises `InvalidSetting`; then nothing changes."""
-        protocols = self._protocol_by_listener.items()
-        sasl = {name: self._sasl_of(self._config, name) for name, one in protocols if one.startswith("SASL_")}
-        tls = {
-            name: ListenerTls(ListenerProperties(self._config, name), one)
-            for name, one in protocols
-            if one.endswith("SSL")
-        }
-        self._sasl_by_listener, self._tls_by_listener = sasl, tls
+        self._sasl_by_listener, self._tls_by_listener = self._read(self._config)
+
+    def _read(self, config: Config) -> tuple[dict[str, ListenerSasl], dict[str, ListenerTls]]:
+        sasl, tls = {}, {}
+        for listener, protocol in self._protocol_by_listener.items():
+            properties = ListenerProperties(config, listener)
+            if protocol.startswith("SASL_"):
+                sasl[listener] = ListenerSasl(
+                    properties, self._users, self._find_login, self._now_ms, self._key_sources
+                )
+            if protocol.endswith("SSL"):
+                tls[listener] = ListenerTls(properties, protocol)
+        return sasl, tls
 
     def has_new_stores(self) -> bool:
         """Whether a file of a listener's stores has changed since it was read."""
@@ -118,10 +119,6 @@ class Security:
         from groupkeeper.broker.security.principals import subject_of
 
         return Identity(f"User:{self._tls_by_listener[listener].rules.name_of(subject_of(certificate))}")
-
-    def _sasl_of(self, config: Config, listener: str) -> ListenerSasl:
-        properties = ListenerProperties(config, listener)
-        return ListenerSasl(properties, self._users, self._find_login, self._now_ms, self._key_sources)
 
     def _find_login(self, mechanism: str, name: str, is_token: bool) -> Login | None:
         if is_token:

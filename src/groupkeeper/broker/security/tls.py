@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.security import tls
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.stores import own_identity, trusted_certificates
 from groupkeeper.security.tls import choose_suites, choose_versions, load_identity, trust
@@ -49,14 +47,6 @@ def server_context(properties: ListenerProperties, protocol: str) -> ssl.SSLCont
     except BadCredentials as error:
         raise InvalidSetting(f"listener {properties.listener}: {error}") from None
     return context
-
-
-def client_context(options: Mapping[str, str]) -> ssl.SSLContext:
-    """The context for the broker's own requests, from a login module's `ssl.` options. Raises `InvalidSetting`."""
-    try:
-        return tls.client_context(options)
-    except BadCredentials as error:
-        raise InvalidSetting(str(error)) from None
 
 
 def _client_auth(properties: ListenerProperties, protocol: str) -> str:

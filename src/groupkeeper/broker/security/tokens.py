@@ -65,7 +65,7 @@ class DelegationTokens:
         self._credentials: dict[tuple[str, str], Credential] = {}
         self._journal = registry(directory, "tokens.journal", "delegation tokens", is_private=True)
         self._journal.replay(self._take)
-        self._journal.begin(map(_entry, self._by_id.values()))
+        self._journal.begin(token._asdict() for token in self._by_id.values())
 
     @property
     def is_enabled(self) -> bool:
@@ -169,7 +169,7 @@ class DelegationTokens:
             self._remove(token)
 
     def _write(self, token: Token) -> None:
-        self._journal.write(_entry(token))
+        self._journal.write(token._asdict())
         self._by_id[token.token_id] = token
 
     def _remove(self, token: Token) -> None:
@@ -186,10 +186,6 @@ class DelegationTokens:
         for mechanism, other in list(self._credentials):
             if other == token_id:
                 del self._credentials[mechanism, other]
-
-
-def _entry(token: Token) -> dict[str, Any]:
-    return token._asdict()
 
 
 def _sum(now_ms: int, duration_ms: int) -> int:
