@@ -43,12 +43,13 @@ class Rate:
 
     def per_second(self, now_ns: int) -> float:
         """As Kafka's Rate: time before the first window counts as a window without events."""
-        if now_ns - self._started_ns >= _WINDOW_NS:
-            self._turn(now_ns)
+        self._turn(now_ns)
         return (self._before + self._now) * 1e9 / (_WINDOW_NS + now_ns - self._started_ns)
 
     def _turn(self, now_ns: int) -> None:
         windows = (now_ns - self._started_ns) // _WINDOW_NS
+        if not windows:
+            return
         self._before = self._now if windows == 1 else 0
         self._now = 0
         self._started_ns += windows * _WINDOW_NS
@@ -83,8 +84,7 @@ class Timing:
 
     def read(self, now_ns: int) -> Times:
         """The durations of the last one or two windows."""
-        if now_ns - self._started_ns >= _WINDOW_NS:
-            self._turn(now_ns)
+        self._turn(now_ns)
         merged = dict(self._before)
         for micros, count in self._now.items():
             merged[micros] = merged.get(micros, 0) + count
@@ -92,19 +92,19 @@ class Timing:
 
     def per_second(self, now_ns: int) -> float:
         """Operations per second, as in `Rate`."""
-        if now_ns - self._started_ns >= _WINDOW_NS:
-            self._turn(now_ns)
+        self._turn(now_ns)
         count = sum(self._before.values()) + sum(self._now.values())
         return count * 1e9 / (_WINDOW_NS + now_ns - self._started_ns)
 
     def share(self, now_ns: int) -> float:
         """The fraction of time that the operations took."""
-        if now_ns - self._started_ns >= _WINDOW_NS:
-            self._turn(now_ns)
+        self._turn(now_ns)
         return (self._spent_before_ns + self._spent_ns) / (_WINDOW_NS + now_ns - self._started_ns)
 
     def _turn(self, now_ns: int) -> None:
         windows = (now_ns - self._started_ns) // _WINDOW_NS
+        if not windows:
+            return
         self._before, self._spent_before_ns = (self._now, self._spent_ns) if windows == 1 else ({}, 0)
         self._now, self._spent_ns = defaultdict(int), 0
         self._started_ns += windows * _WINDOW_NS

@@ -41,15 +41,14 @@ async def handle_elect(broker: Broker, call: Call, request: m.ElectLeadersReques
     if request.topic_partitions is None:
         topics = filter(None, map(broker.topics.get, broker.topics.names()))
         wanted = [(topic.name, range(len(topic.partitions))) for topic in topics]
-    tps = [(name, index) for name, indexes in wanted for index in indexes]
-    found = [broker.topics.partition(*tp) for tp in tps]
-    logs = [one for one in found if one is not None]
-    outcomes = await broker.elect_leaders(logs, is_unclean=request.election_type == _UNCLEAN)
+    logs = {(name, index): broker.topics.partition(name, index) for name, indexes in wanted for index in indexes}
+    is_unclean = request.election_type == _UNCLEAN
+    outcomes = await broker.elect_leaders(filter(None, logs.values()), is_unclean=is_unclean)
     results = []
     for name, indexes in wanted:
         parts = []
         for index in indexes:
-            log = broker.topics.partition(name, index)
+            log = logs[name, index]
             error: KafkaError | None = None
             if log is not None:
                 error = outcomes[log]

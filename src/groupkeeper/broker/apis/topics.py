@@ -309,24 +309,17 @@ def _delete(broker: Broker, call: Call, wanted: DeleteTopicState, mutations: Mut
         raise errors.InvalidRequest("You may not specify both topic name and topic id.")
     if wanted.name is None and wanted.topic_id == ZERO_UUID:
         raise errors.InvalidRequest("Neither topic name nor id were specified.")
-    if wanted.name is None:
-        topic = broker.topics.by_id(wanted.topic_id)
-        if topic is None:
-            raise errors.UnknownTopicId
-        may_all = may_cluster(broker, call, Operation.DELETE)
-        if not may_all:
-            require_topic(broker, call, Operation.DESCRIBE, topic.name)
-        if not may_all and not may_topic(broker, call, Operation.DELETE, topic.name):
-            return _not_deleted(DeleteTopicState(topic.name, topic.topic_id), errors.TopicAuthorizationFailed())
-    else:
-        may_all = may_cluster(broker, call, Operation.DELETE)
-        if not may_all:
-            require_topic(broker, call, Operation.DESCRIBE, wanted.name)
-        topic = broker.topics.get(wanted.name)
-        if topic is None:
-            raise errors.UnknownTopicOrPartition
-        if not may_all:
-            require_topic(broker, call, Operation.DELETE, wanted.name)
+    topic = broker.topics.by_id(wanted.topic_id) if wanted.name is None else broker.topics.get(wanted.name)
+    name = wanted.name if topic is None else topic.name
+    if name is None:
+        raise errors.UnknownTopicId
+    may_all = may_cluster(broker, call, Operation.DELETE)
+    if not may_all:
+        require_topic(broker, call, Operation.DESCRIBE, name)
+    if topic is None:
+        raise errors.UnknownTopicOrPartition
+    if not may_all and not may_topic(broker, call, Operation.DELETE, name):
+        return _not_deleted(DeleteTopicState(name, wanted.topic_id), errors.TopicAuthorizationFailed())
     try:
         mutations.count(len(topic.partitions))
     except errors.ThrottlingQuotaExceeded as error:

@@ -93,7 +93,7 @@ class Compaction:
         """
         survey = TransactionSurvey(self._aborted)
         for segment in self._segments:
-            if segment.base_offset >= self.end_offset or self._ends_before(segment, self._dirty_offset):
+            if segment.base_offset >= self.end_offset or self._end_of(segment) <= self._dirty_offset:
                 continue
             for count, (buf, pos, header) in enumerate(_batches(segment)):
                 if count % _BATCHES_PER_STEP == 0:
@@ -118,10 +118,6 @@ class Compaction:
         if not (self._dirty_offset <= header.base_offset and header.last_offset < self.end_offset):
             return False
         return self._last_offsets.isdisjoint(range(header.base_offset, header.next_offset))
-
-    def _ends_before(self, segment: Segment, offset: int) -> bool:
-        following = self._segments.index(segment) + 1
-        return following < len(self._segments) and self._segments[following].base_offset <= offset
 
     def _note(self, buf: bytes, pos: int, header: BatchHeader, survey: TransactionSurvey) -> Iterator[None]:
         if header.is_control:

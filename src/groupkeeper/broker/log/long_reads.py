@@ -24,8 +24,6 @@ class LongReads:
     async def run(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs `read` in the thread and returns its result; `read` must use no data that may change meanwhile."""
         if self._thread is None:
-            from concurrent.futures import ThreadPoolExecutor
-
             self._thread = ThreadPoolExecutor(self._threads, "groupkeeper-long-reads")
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(read, *args, **kwargs))
 

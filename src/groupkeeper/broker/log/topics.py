@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from logging import getLogger
 from typing import Any
 
+from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, topic_id_of
@@ -298,9 +299,6 @@ class Topics:
             aside = f"{start}.{number}{_DELETED}"
         os.rename(directory, aside)
         if self._remover is None:
-            # Imported late: most brokers delete nothing.
-            from concurrent.futures import ThreadPoolExecutor
-
             self._remover = ThreadPoolExecutor(1, "remove-deleted-topics")
         self._remover.submit(shutil.rmtree, aside, ignore_errors=True)
 
@@ -332,8 +330,6 @@ class Topics:
         A log is ours if the registry has or had its topic: a deletion is journalled before the log is removed. A
         directory without its topic's id (after an early power failure) is recognized by its name.
         """
-        from groupkeeper.base_error import InvalidSetting
-
         foreign: list[str] = []
         leftovers: list[str] = []
         for name in sorted(os.listdir(self._directory.path)):
