@@ -85,8 +85,7 @@ class SimulatedBroker(Broker):
         """Ends as by SIGKILL: nothing is written any more, and the directory is free."""
         self.files.close_all()
         self._directory.close()
-        if self.topics._remover is not None:
-            self.topics._remover.shutdown()
+        self.topics._remover.shutdown()
 
 
 def run_life(loop: VirtualLoop, life: Callable[[], Any], disk: Disk) -> Any:

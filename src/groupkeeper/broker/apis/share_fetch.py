@@ -166,7 +166,9 @@ async def handle_fetch(broker: Broker, call: Call, request: m.ShareFetchRequest)
     if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
         responses = await _fetch(broker, call, request, session)
     async for tp, error in in_turns(results.items()):
-        _add_result(responses.setdefault(tp, PartitionData(tp[1])), error)
+        response = responses.setdefault(tp, PartitionData(tp[1]))
+        if error is not None:
+            response.acknowledge_error_code, response.acknowledge_error_message = error.code, error.message
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
     endpoints = _tell_leaders(broker, call, responses, LeaderIdAndEpoch, NodeEndpoint)
@@ -263,12 +265,6 @@ def _rotated(session: ShareSession) -> list[tuple[TopicIdPartition, str | None]]
     topics = list(session.topics.items())
     first = session.epoch % len(topics) if topics else 0
     return topics[first:] + topics[:first]
-
-
-def _add_result(response: PartitionData, error: KafkaError | None) -> None:
-    if error is not None:
-        response.acknowledge_error_code = error.code
-        response.acknowledge_error_message = error.message
 
 
 def _lock_duration_ms(broker: Broker, call: Call, group_id: str) -> int:

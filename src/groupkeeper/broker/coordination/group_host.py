@@ -86,7 +86,7 @@ class GroupHost(ShardHost[GroupShard]):
             call.client_host,
             patience_ms=self._broker.config.of(call.node).offsets_commit_timeout_ms,
             fresh_id=_fresh_id(request),
-            regex_error=_regex_error(request),
+            regex_error=regex_error(getattr(request, "subscribed_topic_regex", None)),
             may_describe=lambda topic: self._broker.authorizer.allows(
                 call, Operation.DESCRIBE, ResourceType.TOPIC, topic
             ),
@@ -157,9 +157,3 @@ def _fresh_id(request: Message) -> str:
     if isinstance(request, ConsumerGroupHeartbeatRequest) and not request.member_id:
         return uuid_text(random_uuid())
     return ""
-
-
-def _regex_error(request: Message) -> str | None:
-    if isinstance(request, ConsumerGroupHeartbeatRequest):
-        return regex_error(request.subscribed_topic_regex)
-    return None

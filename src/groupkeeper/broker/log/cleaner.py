@@ -14,7 +14,7 @@ from groupkeeper.broker.log.cleanable import Dirty, active_is_heavy, dirty_part,
 from groupkeeper.broker.log.compaction import Cleaned, Compaction
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.sealed_segments import save_aborted
-from groupkeeper.broker.log.segment import Segment, file_name
+from groupkeeper.broker.log.segment import file_name
 from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
 from groupkeeper.broker.log.topics import Topic, Topics
 from groupkeeper.broker.settings.config import Config
@@ -229,7 +229,7 @@ class LogCleaner:
 
     def _put_in_place(self, log: PartitionLog, cleaned: Cleaned) -> bool:
         """Replaces the segments unless the log has changed meanwhile, for example by DeleteRecords."""
-        if log.failure is not None or self._is_busy(log) or not _has(log.segments, cleaned.old):
+        if log.failure is not None or self._is_busy(log) or not set(cleaned.old) <= set(log.segments):
             return False
         log.replace(cleaned.old, cleaned.new)
         return True
@@ -302,11 +302,6 @@ def _delete_old(log: PartitionLog, now_ms: int) -> int:
         log.roll()
     log.advance_start(log.segments[count].base_offset, ", ".join(reasons))
     return count
-
-
-def _has(segments: Sequence[Segment], wanted: Sequence[Segment]) -> bool:
-    present = set(map(id, segments))
-    return all(id(one) in present for one in wanted)
 
 
 def _sync(directory: str, base_offset: int) -> None:

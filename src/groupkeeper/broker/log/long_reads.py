@@ -18,16 +18,12 @@ class LongReads:
     """
 
     def __init__(self, threads: int = 1) -> None:
-        self._threads = threads
-        self._thread: ThreadPoolExecutor | None = None
+        self._threads = ThreadPoolExecutor(threads, "groupkeeper-long-reads")
 
     async def run(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs `read` in the thread and returns its result; `read` must use no data that may change meanwhile."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(self._threads, "groupkeeper-long-reads")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(read, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(read, *args, **kwargs))
 
     def close(self) -> None:
         """Cancels reads that have not begun."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -102,7 +102,7 @@ class Topics:
         self._recovery_points = self.checkpoint(RECOVERY_POINTS)
         self._ends = self.checkpoint(ENDS)
         self._is_loaded = False
-        self._remover: ThreadPoolExecutor | None = None
+        self._remover = ThreadPoolExecutor(1, "remove-deleted-topics")
 
     def checkpoint(self, name: str) -> OffsetCheckpoint:
         """The file of this name in the data directory, with an offset for each partition."""
@@ -298,8 +298,6 @@ class Topics:
             number += 1
             aside = f"{start}.{number}{_DELETED}"
         os.rename(directory, aside)
-        if self._remover is None:
-            self._remover = ThreadPoolExecutor(1, "remove-deleted-topics")
         self._remover.submit(shutil.rmtree, aside, ignore_errors=True)
 
     # ------------------------------------------------------------------ on disk
@@ -426,9 +424,7 @@ class Topics:
         next start needs.
         """
         self.long_reads.close()
-        if self._remover is not None:
-            self._remover.shutdown()
-            self._remover = None
+        self._remover.shutdown()
         if self._is_loaded and not is_for_good:
             self._sync()
         self._is_loaded = False

@@ -284,9 +284,13 @@ class Server:
         """`size` of the request, in bytes; None: quotas don't count it."""
         carry_out = self._in_parts if is_long and not self._broker.answers_may_wait else self._carry_out
         work = carry_out(api, call, connection)
-        timed = _timed(work) if size is not None and self._broker.quotas.is_used else None
+        timed: Timed[RootMessage | None] | None = None
+        if size is not None and self._broker.quotas.is_used:
+            from groupkeeper.broker.network.timed import Timed
+
+            work = timed = Timed(work)
         try:
-            response = await (work if timed is None else timed)
+            response = await work
             if response is None:
                 encoded = b""
             elif is_long or (call.api_key > _FETCH and _is_long(response)):
@@ -371,12 +375,6 @@ def _is_long(response: RootMessage) -> bool:
                 if isinstance(value[0], Message):
                     structs += value
     return False
-
-
-def _timed(work: Awaitable[RootMessage | None]) -> Timed[RootMessage | None]:
-    from groupkeeper.broker.network.timed import Timed
-
-    return Timed(work)
 
 
 def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:

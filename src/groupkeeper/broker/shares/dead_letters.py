@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.base import BrokerBase
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.log.topics import Topic
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.settings.group_overrides import GroupConfig
     from groupkeeper.coordinator.share_partition.partition import DeadRecords
@@ -83,17 +82,13 @@ def _queue(broker: BrokerBase, group_id: str, name: str, log: PartitionLog) -> P
         setting = "errors.deadletterqueue.topic.name.prefix"
         raise InvalidConfig(f"the name of topic {name} does not begin with {prefix!r} ({setting} of the broker)")
     if topic is None:
-        topic = _create(broker, name)
+        own = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
+        topic = broker.topics.create(name, broker.config.num_partitions, own)
     queue = topic.partition(log.index % len(topic.partitions))
     assert queue is not None
     if not broker.topics.placements.reaches(log.placement.leader, queue.placement.leader):
         raise NotLeaderOrFollower(f"its leader {queue.placement.leader} cannot be reached")
     return queue
-
-
-def _create(broker: BrokerBase, name: str) -> Topic:
-    own = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
-    return broker.topics.create(name, broker.config.num_partitions, own)
 
 
 async def _letters(
