@@ -28,6 +28,7 @@ from groupkeeper.rules.words import (
     number,
     printable,
     rate,
+    several,
     waiting,
     within,
 )
@@ -202,6 +203,7 @@ def test_words() -> None:
     assert [moment(each) for each in (None, 1_000, east)] == ["—", "1970-01-01 00:00:01", "1970-01-01 00:00:01"]
     assert (capitalized("a Group"), capitalized("")) == ("A Group", "")
     assert [waiting(each, "record") for each in (1, 2)] == ["1 record waits", "2 records wait"]
+    assert (several("ab", 2), several("abc" * 1000, 2)) == ("a, b", "a, b and 2,998 more")
     assert [within(each) for each in (-1, 0, 185_000)] == ["at any moment", "at any moment", "in 3 min 5 s"]
     assert no_members(2).startswith("the group has no members, and 2 records wait: ")
 

@@ -88,11 +88,15 @@ def table(
     rest: str = "",
     attributes: str = "",
     has_keys: bool = False,
+    none: str = "",
 ) -> str:
     """A table. `label`: for screen readers. `heads`: the headings, if they are more than titles. `untitled`: columns
     that need no label; if it is given, each row is a card on a phone. `most`: how many rows are shown (None: all);
     `rest`: text about where the others are. `attributes`: more of them; `has_keys`: whether cells have keys to sort by.
+    `none`: the text in place of a table without rows; "": it has only headings.
     """
+    if none and not rows:
+        return nothing(none)
     titles = [None if untitled is None else "" if each.title in untitled else each.title for each in columns]
     labels = ["" if title is None else f' data-label="{title}"' for title in titles]
     note = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 _LONGEST = 90
@@ -20,6 +21,12 @@ def number(value: int | None) -> str:
 def counted(value: int, noun: str) -> str:
     """1 group, 2 groups, 1,234 groups"""
     return f"{value:,} {noun}{'s' * (value != 1)}"
+
+
+def several(names: Sequence[str], most: int) -> str:
+    """a, b, c and 1,234 more"""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def waiting(value: int, noun: str) -> str:

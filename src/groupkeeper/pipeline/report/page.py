@@ -258,10 +258,8 @@ def _rewinds(report: Report) -> str:
 
 
 def _moved_groups(report: Report, move: Move) -> str:
-    groups = move.groups
-    shown = ", ".join(_group(report, move.change.cluster, each) for each in groups[:_MOST_MOVED_GROUPS])
-    more = len(groups) - _MOST_MOVED_GROUPS
-    return shown + (f" and {more:,} more" if more > 0 else "")
+    shown = [_group(report, move.change.cluster, each) for each in move.groups]
+    return words.several(shown, _MOST_MOVED_GROUPS)
 
 
 def _moved_by(move: Move) -> str:
@@ -311,8 +309,7 @@ def _stale(report: Report) -> str:
 
 
 def _topics(topics: Sequence[str]) -> str:
-    more = f" and {len(topics) - 3:,} more" if len(topics) > 3 else ""
-    return ", ".join(text(each) for each in topics[:3]) + more
+    return words.several([*map(text, topics)], 3)
 
 
 def _groups(report: Report) -> str:
