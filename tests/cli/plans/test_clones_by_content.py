@@ -193,5 +193,5 @@ async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Translated],
     async with Admin(two.here) as here, Admin(two.there) as there:
         sides = Sides(here, there, {tp: tp}, here_ends, there_ends)
         places = await find_offsets(sides, [Position(*tp, at) for at in offsets], Hints())
-    found = {at.offset: one for at, one in places.found.items()}
+    found = {at.offset: one for at, one in places.done.items()}
     return found, {at.offset: why for at, why in places.failed.items()}

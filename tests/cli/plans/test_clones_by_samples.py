@@ -83,7 +83,7 @@ class Logs:
             sides, positions = (Sides(here, there, named, here_ends, there_ends), [Position(*tp, at) for at in offsets])
             places = await find_offsets(sides, positions, Hints(searched), told={tp: told})
         assert not places.failed
-        return {at.offset: one for at, one in places.found.items()}
+        return {at.offset: one for at, one in places.done.items()}
 
     def judged(self, **search: Any) -> dict[int, Translated]:
         """Some places as they are found, none of them wrong."""
@@ -314,7 +314,7 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
                 {tp: Ends(each.log_starts[tp], each.log_ends[tp]) for tp in places} for each in logs
             ]
             sides = Sides(source, target, {tp: tp for tp in places}, here_ends, there_ends)
-            return (await find_offsets(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
+            return (await find_offsets(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).done
 
     assert len(asyncio.run(all_found())) == 2 * count
 

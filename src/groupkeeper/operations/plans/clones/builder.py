@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -23,6 +23,7 @@ from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
+from groupkeeper.rules.words import several
 
 _NAMED = 3
 """The most groups that a note names."""
@@ -163,7 +164,7 @@ class _CloneMaker:
             self._names[topic] = some[0] if prefix is None else prefix + topic
         renamed = [f"{topic} is {name}" for topic, name in self._names.items() if prefix is None and name != topic]
         if renamed:
-            self.notes.append(f"topics are named as MirrorMaker 2 names its copies: {_several(renamed)}")
+            self.notes.append(f"topics are named as MirrorMaker 2 names its copies: {several(renamed, _NAMED)}")
 
     def named(self, tp: TopicPartition) -> TopicPartition:
         """The target's partition for a partition of the source."""
@@ -186,12 +187,12 @@ class _CloneMaker:
                 self.troubles += (PlanTrouble(to, topic, why) for topic, why in missing.items())
             elif missing:
                 self.notes.append(
-                    f"{to} would go on without the state of {group_id}, as it has no {_several(list(missing))}"
+                    f"{to} would go on without the state of {group_id}, as it has no {several(list(missing), _NAMED)}"
                 )
             else:
                 self.notes.append(
                     f"{group_id} is an application of Kafka Streams: {to} restores its state from copies of "
-                    f"{_several(topics)}, which must be as up to date as its offsets"
+                    f"{several(topics, _NAMED)}, which must be as up to date as its offsets"
                 )
 
     @property
@@ -255,7 +256,7 @@ class _CloneMaker:
             meant = [str(tp) for tp in chosen(self.wanted.topics, dict.fromkeys(tps, OffsetAndMetadata(0)))]
             if meant:
                 self.notes.append(
-                    f"{group_id} has no start offset yet in {_several(meant)}: {to} starts there by its "
+                    f"{group_id} has no start offset yet in {several(meant, _NAMED)}: {to} starts there by its "
                     "share.auto.offset.reset; by default (latest) after all existing records"
                 )
 
@@ -291,7 +292,7 @@ class _CloneMaker:
         policy = self.wanted.policies.if_no_record
         for tp, to in named.items():
             position = Position(*tp, committed[tp].offset)
-            one, why = found_offsets.found.get(position), found_offsets.failed.get(position, self.failed.get(tp))
+            one, why = found_offsets.done.get(position), found_offsets.failed.get(position, self.failed.get(tp))
             if one is not None and one.to_come is not None and policy is not Otherwise.END:
                 why = NoSuchTime(f"there is no record at or after {utc_text(one.to_come)} yet")
             elif one is not None:
@@ -350,7 +351,7 @@ def _notes(groups: FoundGroups, group_ids: Iterable[str], source: Source, *, has
     active = [group_id for group_id in group_ids if groups.state(group_id) not in INACTIVE]
     if active:
         have = "has" if len(active) == 1 else "have"
-        notes.append(f"{_several(active)} {have} members: their next commits are not in the plan")
+        notes.append(f"{several(active, _NAMED)} {have} members: their next commits are not in the plan")
     return notes
 
 
@@ -360,12 +361,7 @@ def _absent(targets: FoundGroups, group_ids: Iterable[str]) -> list[str]:
     absent = [group_id for group_id in targets.absent if group_id in planned]
     if len(absent) <= _NAMED:
         return [will_be_made(group_id) for group_id in absent]
-    return [f"there are no groups {_several(absent)}: they are made when the plan is applied with --create"]
-
-
-def _several(group_ids: Sequence[str]) -> str:
-    more = f" and {len(group_ids) - _NAMED:,} more" if len(group_ids) > _NAMED else ""
-    return ", ".join(group_ids[:_NAMED]) + more
+    return [f"there are no groups {several(absent, _NAMED)}: they are made when the plan is applied with --create"]
 
 
 def _unusable(target: str, tps: Iterable[TopicPartition], logs: Logs) -> list[PlanTrouble]:

@@ -36,6 +36,11 @@ class Trace(NamedTuple):
         """The offset of the record with this index in `records`, or `end`."""
         return self.records[at].offset if at < len(self.records) else self.end
 
+    @property
+    def unaborted(self) -> list[Kept]:
+        """The records without those of aborted transactions."""
+        return [one for one in self.records if one.is_aborted is not True]
+
 
 class Match(NamedTuple):
     """A place in the target."""
@@ -77,10 +82,9 @@ def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool
     """The place in the target at which the group would continue; None: the records there don't tell.
     `has_other_times`: copies got the times of copying.
     """
-    copies = [one for one in target.records if one.is_aborted is not True]
-    target = target._replace(records=copies)
-    kept = [one for one in source.records if one.is_aborted is not True]
-    stamps = any(one.is_append_time for one in copies)  # times of the source's, whose ever they are, can be copied
+    target, kept = target._replace(records=target.unaborted), source.unaborted
+    # Times of the source's, whose ever they are, can be copied.
+    stamps = any(one.is_append_time for one in target.records)
     ways = [(kept, True), (source.records, True)] if len(kept) < len(source.records) else [(kept, True)]
     stretches = [_stretch(records, committed, target, has_times) for records, has_times in ways]
     for stretch in stretches:
@@ -93,11 +97,10 @@ def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool
 
 def match_without_times(source: Trace, committed: int, target: Trace) -> Match | None:
     """As `match`, for copies that got the times of copying; some may have kept theirs."""
-    copies = [one for one in target.records if one.is_aborted is not True]
-    kept = [one for one in source.records if one.is_aborted is not True]
-    untimed = _stretch(kept, committed, target._replace(records=copies), has_times=False)
+    target, kept = target._replace(records=target.unaborted), source.unaborted
+    untimed = _stretch(kept, committed, target, has_times=False)
     found = _in_one_run(untimed)
-    stamps = any(one.is_append_time for one in copies)
+    stamps = any(one.is_append_time for one in target.records)
     if found is None or not _can_be_copies(untimed, found, kept, are_later=not stamps):
         return None
     return found._replace(has_times=False)

@@ -90,7 +90,7 @@ class Looked(NamedTuple):
 
 def is_copied(pair: Pair, first: Trace, target: Trace) -> bool:
     """Whether the record is at the sync's place in the target, with the same content."""
-    copies = [one.digest for one in target.records if one.offset == pair.downstream and one.is_aborted is not True]
+    copies = [one.digest for one in target.unaborted if one.offset == pair.downstream]
     return copies == [one.digest for one in first.records] != []
 
 
@@ -132,8 +132,8 @@ def may_be_again(way: SyncWay, committed: int, looked: Looked) -> bool:
         return False
     if looked.again is None or way.again.begin == way.pair.downstream:
         return True
-    read = {one.digest for one in looked.source.records if one.offset < committed and one.is_aborted is not True}
-    return not read or any(one.digest in read for one in looked.again.records if one.is_aborted is not True)
+    read = {one.digest for one in looked.source.unaborted if one.offset < committed}
+    return not read or any(one.digest in read for one in looked.again.unaborted)
 
 
 def _part(before: Sequence[RepeatedRange], begin: int, end: int) -> RepeatedRange:

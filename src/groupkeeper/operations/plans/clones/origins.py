@@ -75,7 +75,7 @@ def match_origins(source: Trace, committed: int, target: Trace) -> Match | None:
     by_offset = {one.offset: one for one in source.records}
     pairs = [(by_offset[one.origin], one) for one in copies if one.origin in by_offset]
     held = {one.digest for one in source.records}
-    others = (one for one in target.records if one.origin is None and one.is_aborted is not True)
+    others = (one for one in target.unaborted if one.origin is None)
     if any(one.digest != other.digest for one, other in pairs) or any(one.digest in held for one in others):
         return None  # headers are of another log, or some copies have none
     kinds = {one.digest for one, _ in pairs}
@@ -94,11 +94,11 @@ def match_origins(source: Trace, committed: int, target: Trace) -> Match | None:
     again = sum(index > first for index in read)
     if not unread:
         newest = max(copies[index].origin or 0 for index in read)
-        left = [one for one in source.records if newest < one.offset < committed and one.is_aborted is not True]
+        left = [one for one in source.unaborted if newest < one.offset < committed]
         again += len(left) if source.begin <= newest + 1 and source.end >= committed else committed - newest - 1
     why = f"the offsets in its records' headers, and {equal} records around it are the same"
     return Match(offset, equal, again, why, has_times)
 
 
 def _copies(trace: Trace) -> Sequence[Kept]:
-    return [one for one in trace.records if one.origin is not None and one.is_aborted is not True]
+    return [one for one in trace.unaborted if one.origin is not None]

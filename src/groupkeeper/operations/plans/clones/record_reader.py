@@ -207,5 +207,5 @@ def origin_of(value: bytes | None) -> int | None:
 
 
 def _lacks_a_side(trace: Trace, offset: int) -> bool:
-    sides = {one.offset < offset for one in trace.records if one.is_aborted is not True}
+    sides = {one.offset < offset for one in trace.unaborted}
     return (True not in sides and not trace.is_from_start) or (False not in sides and not trace.is_to_end)

@@ -38,8 +38,7 @@ class Tail(NamedTuple):
 
 def tail_of(source: Trace, target: Trace) -> Tail:
     """The target's Tail. `source`: the source to its end; `target`: the target from about that end's copy on."""
-    records = [one for one in target.records if one.is_aborted is not True]
-    kept = [one for one in source.records if one.is_aborted is not True]
+    records, kept = target.unaborted, source.unaborted
     offsets = {(one.digest, one.timestamp): one.offset for one in kept}
     found = [
         offsets.get((one.digest, one.timestamp), other)

@@ -273,7 +273,7 @@ class Sampler:
     async def _followed(self, tp: TopicPartition, pair: Pair, tail: Trace) -> Pair | None:
         """Follows copies from a record near the target's end to the target's last one; None: they don't lead there."""
         anchors = self._learned[tp].anchors
-        records = [one for one in tail.records if one.is_aborted is not True]
+        records = tail.unaborted
         for _ in range(_ROUNDS):
             anchors.add(pair)
             guess = Position(*tp, pair.upstream + records[-1].offset - pair.downstream)

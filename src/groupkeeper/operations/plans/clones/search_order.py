@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import Failure, Position, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.clones.matcher import Match, Stretch, Trace, are_equal, are_unlike, match
 from groupkeeper.operations.plans.clones.mirror_syncs import (
@@ -55,11 +55,8 @@ _WIDER = 1_000
 """How many further offsets to compare on both sides if copies are not in order."""
 
 
-class FoundOffsets(NamedTuple):
-    """The places that were found, and why others were not."""
-
-    found: dict[Position, Translated]
-    failed: dict[Position, Failure]
+FoundOffsets = Batch[Position, Translated]
+"""The places that were found, and why others were not."""
 
 
 async def find_offsets(
@@ -78,7 +75,7 @@ async def find_offsets(
     for topic, partition, offset in sorted(set(positions)):
         offsets.setdefault(TopicPartition(topic, partition), []).append(offset)
     total, done = sum(map(len, offsets.values())), 0
-    finder, all_found = _PlaceFinder(sides, hints, syncs or {}, told or {}), FoundOffsets({}, {})
+    finder, all_found = _PlaceFinder(sides, hints, syncs or {}, told or {}), FoundOffsets()
     tps = list(offsets)
     for start in range(0, len(tps), _AT_ONCE):
         some = tps[start : start + _AT_ONCE]
@@ -88,7 +85,7 @@ async def find_offsets(
             say(f"comparing records: {done:,} of {total:,} places")
             now = [Position(*tp, offset) for tp in some for offset in offsets[tp][turn : turn + each]]
             found, failed = await finder.find(now)
-            all_found.found.update(found)
+            all_found.done.update(found)
             all_found.failed.update(failed)
             done += len(now)
         finder.forget()
@@ -471,8 +468,8 @@ class _PlaceFinder:
         """The time of the next unread record if it is not copied yet; else None."""
         if offset < self._there(at).log_end:
             return None
-        unread = (each for each in search.sources[at].records if each.offset >= search.offsets[at])
-        return next((each.timestamp for each in unread if each.is_aborted is not True), None)
+        unread = (each.timestamp for each in search.sources[at].unaborted if each.offset >= search.offsets[at])
+        return next(unread, None)
 
     async def _matched(self, search: _Sought, guesses: Mapping[Position, tuple[int, int]]) -> dict[Position, Match]:
         """Compares the records around each place with those of the target around a range of guesses."""
