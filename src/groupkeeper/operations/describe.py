@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -13,7 +13,6 @@ from groupkeeper.client.admin.types import (
     Batch,
     CommittedOffsets,
     ConsumerGroupDescription,
-    Failure,
     ListedOffset,
     MemberDescription,
     OffsetSpec,
@@ -22,6 +21,9 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.topics import describe_topics, listed, unreachable
 from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
+
+Ends = Batch[TopicPartition, ListedOffset]
+"""The log ends, and why those of other partitions are unknown."""
 
 
 class PartitionTable:
@@ -35,9 +37,9 @@ class PartitionTable:
     __slots__ = ("ends", "failures", "members", "partitions")
 
     def __init__(
-        self, partitions: tuple[TopicPartition, ...], members: Sequence[MemberDescription | None], ends: FoundEnds
+        self, partitions: tuple[TopicPartition, ...], members: Sequence[MemberDescription | None], ends: Ends
     ) -> None:
-        listed = ends.offsets
+        listed = ends.done
         self.partitions = partitions
         self.members = members
         self.ends = [listed[tp].offset if tp in listed else None for tp in partitions]
@@ -56,13 +58,6 @@ class GroupOffsets(NamedTuple):
     offsets: Sequence[int]
     epochs: Sequence[int]
     lags: Sequence[int | None]
-
-
-class FoundEnds(NamedTuple):
-    """The log ends, and why those of other partitions are unknown."""
-
-    offsets: Mapping[TopicPartition, ListedOffset]
-    failed: Mapping[TopicPartition, Failure]
 
 
 _GROUPS_PER_PART = 2000
@@ -124,20 +119,20 @@ async def _describe_part(admin: Admin, group_ids: Sequence[str]) -> DescribedOff
     return DescribedOffsets(groups, Batch(done, dict(committed.failed)))
 
 
-async def log_ends(admin: Admin, partitions: Iterable[TopicPartition]) -> FoundEnds:
+async def log_ends(admin: Admin, partitions: Iterable[TopicPartition]) -> Ends:
     """The log end offsets. Partitions without a topic or leader fail at once, and don't delay the others."""
     wanted = sorted(partitions)
     topics = await describe_topics(admin, [topic for topic, _ in wanted])
     failed = dict(unreachable(wanted, topics))
     reachable = (tp for tp in wanted if tp not in failed)
     ends = await listed(admin, reachable, OffsetSpec.latest())
-    return FoundEnds(ends.done, failed | ends.failed)
+    return Batch(ends.done, failed | ends.failed)
 
 
 class OffsetTables:
     """Makes tables of offsets of groups, where the ends of the logs are known."""
 
-    def __init__(self, ends: FoundEnds) -> None:
+    def __init__(self, ends: Ends) -> None:
         self._ends = ends
         self._tables: dict[tuple[TopicPartition, ...], PartitionTable] = {}  # of groups without members
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from groupkeeper.client.admin.types import (
     GroupState,
@@ -12,6 +13,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.client.errors import ClientError
+from groupkeeper.rules.words import several
 
 
 class OperationRefused(ClientError):
@@ -22,13 +24,25 @@ class BadTopicArgument(OperationRefused):
     """The text is neither `topic` nor `topic:0,1,2`."""
 
 
-class PartitionsMissing(OperationRefused):
-    """Partitions that don't exist, in the requested order."""
+class _Partitions(OperationRefused):
+    """Partitions that cannot be used, in the requested order."""
+
+    why: ClassVar[str]
 
     def __init__(self, partitions: Sequence[TopicPartition]) -> None:
-        names = ",".join(map(str, partitions))
-        super().__init__(f'The partitions "{names}" do not exist')
-        self.partitions = partitions
+        super().__init__(f'The partitions "{",".join(map(str, partitions))}" {self.why}')
+
+
+class PartitionsMissing(_Partitions):
+    """Partitions that don't exist."""
+
+    why = "do not exist"
+
+
+class PartitionsLeaderless(_Partitions):
+    """Partitions without a leader."""
+
+    why = "have no leader"
 
 
 class SeveralCopies(OperationRefused):
@@ -39,7 +53,6 @@ class SeveralCopies(OperationRefused):
             f"Topic {topic} of the other cluster may be {' or '.join(names)} here: name the prefix (--topic-prefix, "
             "'' for the same name)"
         )
-        self.topic = topic
 
 
 class StateElsewhere(OperationRefused):
@@ -54,21 +67,11 @@ class StateElsewhere(OperationRefused):
         )
 
 
-class PartitionsLeaderless(OperationRefused):
-    """Partitions without a leader, in the requested order."""
-
-    def __init__(self, partitions: Sequence[TopicPartition]) -> None:
-        names = ",".join(map(str, partitions))
-        super().__init__(f'The partitions "{names}" have no leader')
-        self.partitions = partitions
-
-
 class NothingCommitted(OperationRefused):
     """No committed offset exists that could be shifted."""
 
     def __init__(self, tp: TopicPartition) -> None:
         super().__init__(f"Cannot shift offset for partition {tp} since there is no current committed offset")
-        self.partition = tp
 
 
 class GroupIsActive(OperationRefused):
@@ -108,7 +111,6 @@ class NoPlan(OperationRefused):
 
     def __init__(self, group_id: str, path: str) -> None:
         super().__init__(f"{path} has no line for group {group_id}")
-        self.group_id = group_id
 
 
 class NothingToDelete(OperationRefused):
@@ -154,6 +156,4 @@ _NAMED_MEMBERS = 5
 
 def named(members: Sequence[MemberDescription | ShareMemberDescription]) -> str:
     """Members with their hosts, the first few of them."""
-    texts = [f"{member.client_id or member.member_id} on {member.host}" for member in members[:_NAMED_MEMBERS]]
-    more = len(members) - len(texts)
-    return ", ".join(texts) + (f" and {more} more" if more else "")
+    return several([f"{member.client_id or member.member_id} on {member.host}" for member in members], _NAMED_MEMBERS)

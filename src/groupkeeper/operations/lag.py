@@ -81,6 +81,10 @@ class PartitionLag(NamedTuple):
     """False: the log was read, and has only markers and aborted records."""
 
     @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
     def in_log(self) -> int | None:
         """The number of offsets in the log, up to where the lag ends; None: unknown."""
         end = self.log_end_offset if self.last_stable_offset is None else self.last_stable_offset
@@ -305,7 +309,7 @@ def _commits(starts: Starts) -> Commits:
 
 def of_share_group(row: PartitionLag, starts: Starts) -> PartitionLag:
     """The row with the broker's lag: only the broker knows which records after the start offset are done."""
-    start = starts.get(TopicPartition(row.topic, row.partition))
+    start = starts.get(row.tp)
     if start is None or start.lag is None:
         return row._replace(lag=None)
     end = row.log_end_offset
@@ -452,9 +456,9 @@ class Moved(NamedTuple):
 
 def in_both(before: Iterable[PartitionLag], after: Iterable[PartitionLag]) -> Iterator[Moved]:
     """The partitions of a group that both measurements know; others have no rate."""
-    seen = {(row.topic, row.partition): row for row in before}
+    seen = {row.tp: row for row in before}
     for row in after:
-        was = seen.get((row.topic, row.partition))
+        was = seen.get(row.tp)
         if was is None or was.committed is None or was.log_end_offset is None:
             continue
         if row.committed is not None and row.log_end_offset is not None:
@@ -462,17 +466,13 @@ def in_both(before: Iterable[PartitionLag], after: Iterable[PartitionLag]) -> It
             yield Moved(was, row, written, row.committed.offset - was.committed.offset)
 
 
-def sum_by_group(group_id: str, rows: Sequence[PartitionLag]) -> LagSum:
-    """The sum of all rows of a group, even if there are none."""
-    return _sum(group_id, None, rows)
-
-
 def sum_by_topic(group_id: str, rows: Sequence[PartitionLag]) -> list[LagSum]:
     """A sum for each topic; the rows are in order of topics."""
-    return [_sum(group_id, topic, list(some)) for topic, some in groupby(rows, key=lambda row: row.topic)]
+    return [sum_by_group(group_id, list(some), topic) for topic, some in groupby(rows, key=lambda row: row.topic)]
 
 
-def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagSum:
+def sum_by_group(group_id: str, rows: Sequence[PartitionLag], topic: str | None = None) -> LagSum:
+    """The sum of all rows of a group, even if there are none. `topic`: they are those of this topic."""
     lags = [row.lag for row in rows if row.lag is not None]
     lost = [row.lost for row in rows if row.lost is not None]
     uncommitted_partitions = sum(row.committed is None for row in rows)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
@@ -25,6 +27,7 @@ from groupkeeper.protocol.errors import KafkaError
 
 SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_CLONE, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])
 
+T = TypeVar("T")
 Offsets = Batch[TopicPartition, OffsetAndMetadata | None]
 
 
@@ -88,16 +91,8 @@ class ShareAdmin(Admin):
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Outcome]:
-        outcome: Batch[str, Outcome] = Batch()
-        for group_id, some in offsets.items():
-            starts = {tp: commit.offset for tp, commit in some.items()}
-            try:
-                outcome.done[group_id] = await self.alter_share_group_offsets(group_id, starts, timeout_ms=timeout_ms)
-            except (KafkaError, ClientError) as failure:
-                outcome.failed[group_id] = failure
-            if tell is not None:
-                tell()
-        return outcome
+        starts = {key: {tp: commit.offset for tp, commit in some.items()} for key, some in offsets.items()}
+        return await _each(starts, partial(self.alter_share_group_offsets, timeout_ms=timeout_ms), tell)
 
     async def delete_offsets_of_groups(
         self,
@@ -106,15 +101,8 @@ class ShareAdmin(Admin):
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Outcome]:
-        outcome: Batch[str, Outcome] = Batch()
-        for group_id, some in partitions.items():
-            try:
-                outcome.done[group_id] = await self._forget(group_id, list(some), timeout_ms)
-            except (KafkaError, ClientError) as failure:
-                outcome.failed[group_id] = failure
-            if tell is not None:
-                tell()
-        return outcome
+        wanted = {key: list(some) for key, some in partitions.items()}
+        return await _each(wanted, partial(self._forget, timeout_ms=timeout_ms), tell)
 
     async def _forget(self, group_id: str, tps: list[TopicPartition], timeout_ms: int | None) -> Outcome:
         known = (await self.list_share_group_offsets({group_id: None}, timeout_ms=timeout_ms)).result(group_id).done
@@ -128,6 +116,21 @@ class ShareAdmin(Admin):
             batch = await self.delete_share_group_offsets(group_id, topics, timeout_ms=timeout_ms)
             failed |= {tp: batch.failed[tp.topic] for tp in tps if tp.topic in batch.failed}
         return Batch({tp: None for tp in tps if tp not in failed}, failed)
+
+
+async def _each(
+    groups: Mapping[str, T], act: Callable[[str, T], Awaitable[Outcome]], tell: Callable[[], None] | None
+) -> Batch[str, Outcome]:
+    """Changes one group after the other, as requests about share groups are of one each."""
+    outcome: Batch[str, Outcome] = Batch()
+    for group_id, wanted in groups.items():
+        try:
+            outcome.done[group_id] = await act(group_id, wanted)
+        except (KafkaError, ClientError) as failure:
+            outcome.failed[group_id] = failure
+        if tell is not None:
+            tell()
+    return outcome
 
 
 def _as_commit(one: SharePartitionOffset | None) -> OffsetAndMetadata | None:

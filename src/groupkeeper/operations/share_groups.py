@@ -13,7 +13,6 @@ from groupkeeper.client.admin.types import (
     GroupType,
     OffsetSpec,
     ShareGroupDescription,
-    TopicDescription,
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.problems import problem_of
@@ -73,20 +72,14 @@ async def _queue(admin: Admin, name: str) -> DeadLetterQueue:
     if name in described.failed:
         is_absent = isinstance(described.failed[name], UnknownTopicOrPartition)
         return DeadLetterQueue(name, 0 if is_absent else None, "which does not exist yet" if is_absent else "")
+    tps, records = described.done[name].topic_partitions, None
     try:
-        return await _counted(admin, described.done[name])
+        ends = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.latest()))
+        starts = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.earliest()))
+        if not ends.failed and not starts.failed:
+            records = sum(ends.done[tp].offset - starts.done[tp].offset for tp in tps)
+        own = (await admin.topic_settings([name], [_ENABLED])).done.get(name, {})
     except (KafkaError, ClientError):
         return DeadLetterQueue(name, None)
-
-
-async def _counted(admin: Admin, topic: TopicDescription) -> DeadLetterQueue:
-    name = topic.name
-    tps = topic.topic_partitions
-    ends = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.latest()))
-    starts = await admin.list_offsets(dict.fromkeys(tps, OffsetSpec.earliest()))
-    records = None
-    if not ends.failed and not starts.failed:
-        records = sum(ends.done[tp].offset - starts.done[tp].offset for tp in tps)
-    own = (await admin.topic_settings([name], [_ENABLED])).done.get(name, {})
     is_off = own.get(_ENABLED) == "false"
     return DeadLetterQueue(name, records, f"which does not allow it: {_ENABLED} is false" if is_off else "")

@@ -152,9 +152,10 @@ async def look(admin: Admin, names: Names) -> Mapping[str, Seen]:
 
 def changes(group_id: str, before: AnyGroup | None, after: AnyGroup | None) -> Iterator[WatchedChange]:
     """The changes of a group; None: the group does not exist. Members are in the order of their ids."""
-    for what, old, new in _facts(before, after):
-        if old != new:
-            yield WatchedChange(group_id, what, old, new)
+    old, new = _facts(before), _facts(after)
+    for what in old | new:
+        if old.get(what) != new.get(what):
+            yield WatchedChange(group_id, what, old.get(what), new.get(what))
     gone, here = _members(before), _members(after)
     for member_id in sorted(gone.keys() - here.keys()):
         left = gone[member_id]
@@ -177,15 +178,7 @@ def _members(group: AnyGroup | None) -> dict[str, MemberDescription]:
     }
 
 
-def _facts(
-    before: AnyGroup | None, after: AnyGroup | None
-) -> Iterator[tuple[What, str | int | None, str | int | None]]:
-    old, new = _group_facts(before), _group_facts(after)
-    for what in (What.TYPE, What.STATE, What.ASSIGNOR, What.GROUP_EPOCH, What.TARGET_EPOCH):
-        yield what, old.get(what), new.get(what)
-
-
-def _group_facts(group: AnyGroup | None) -> dict[What, str | int | None]:
+def _facts(group: AnyGroup | None) -> dict[What, str | int | None]:
     if group is None:
         return {}
     return {

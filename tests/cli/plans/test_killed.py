@@ -102,7 +102,7 @@ def test_killed_within_apply(broker: BackgroundBroker, journal: Journal, plan: s
 
     # How much is committed is the scheduler's affair; mostly it is a part.
     summaries, _ = journal.summaries()
-    assert [one.group_count for one in summaries] == [len(GROUPS)]
+    assert [len(one.groups) for one in summaries] == [len(GROUPS)]
     now = committed(servers)
     assert set(now.values()) <= {BEFORE, AFTER}
     if BEFORE in now.values():

@@ -19,7 +19,7 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
-from groupkeeper.operations.describe import FoundEnds, OffsetTables, describe_offsets
+from groupkeeper.operations.describe import OffsetTables, describe_offsets
 from groupkeeper.operations.topics import unreachable
 from groupkeeper.protocol.errors import LeaderNotAvailable, TopicAuthorizationFailed, UnknownTopicOrPartition
 
@@ -44,7 +44,7 @@ def committed(offsets: dict[TopicPartition, int], epoch: int = -1) -> CommittedO
 def test_members_with_more_partitions_come_first_and_unassigned_partitions_last() -> None:
     first = TopicPartition("0-first", 0)
     described = group(member("idle"), member("one", A1), member("two", B0, A0))
-    table = OffsetTables(FoundEnds({}, {})).table(described, committed({first: 1, A0: 2}))
+    table = OffsetTables(Batch()).table(described, committed({first: 1, A0: 2}))
     owners = [owner and owner.member_id for owner in table.table.members]
     rows = list(zip(owners, table.table.partitions, table.offsets, strict=True))
     assert rows == [("two", A0, 2), ("two", B0, -1), ("one", A1, -1), (None, first, 1)]
@@ -53,7 +53,7 @@ def test_members_with_more_partitions_come_first_and_unassigned_partitions_last(
 # K1099-60
 def test_lag_needs_both_ends() -> None:
     failure = LeaderNotAvailable()
-    tables = OffsetTables(FoundEnds({A0: ListedOffset(10), A1: ListedOffset(20)}, {B0: failure}))
+    tables = OffsetTables(Batch({A0: ListedOffset(10), A1: ListedOffset(20)}, {B0: failure}))
     table = tables.table(group(), committed({B0: 99, A1: -1, A0: 4}, 7))
     assert list(table.table.partitions) == [A0, A1, B0]
     assert list(table.table.ends) == [10, 20, None]
@@ -63,12 +63,12 @@ def test_lag_needs_both_ends() -> None:
 
 
 def test_a_commit_beyond_the_end_has_a_negative_lag() -> None:
-    table = OffsetTables(FoundEnds({A0: ListedOffset(3)}, {})).table(group(), committed({A0: 99}))
+    table = OffsetTables(Batch({A0: ListedOffset(3)})).table(group(), committed({A0: 99}))
     assert list(table.lags) == [-96]
 
 
 def test_groups_with_the_same_partitions_share_their_places_but_not_their_offsets() -> None:
-    tables = OffsetTables(FoundEnds({A0: ListedOffset(9), A1: ListedOffset(9)}, {}))
+    tables = OffsetTables(Batch({A0: ListedOffset(9), A1: ListedOffset(9)}))
     one = tables.table(group(), committed({A1: 1, A0: 2}))
     other = tables.table(group(), committed({A1: 3, A0: 4}))
     fewer = tables.table(group(), committed({A1: 5}))

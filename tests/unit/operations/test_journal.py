@@ -101,7 +101,7 @@ def test_an_odd_line_is_counted_and_spoils_no_other(journal: Journal, odd: dict[
         file.write(json.dumps({**line, **odd}) + "\n")
     journal.end(HEAD.id, 5, 1, ApplyResult.APPLIED)
     (summary,), broken = journal.summaries()
-    assert (summary.head, summary.group_count, summary.result, broken) == (HEAD, 1, ApplyResult.APPLIED, 1)
+    assert (summary.head, len(summary.groups), summary.result, broken) == (HEAD, 1, ApplyResult.APPLIED, 1)
     recorded = journal.load(HEAD.id)
     assert recorded is not None
     assert recorded.groups == {"g": PAIRS}
@@ -162,7 +162,7 @@ def test_several_writers_at_once(journal: Journal) -> None:
         assert writer.exitcode == 0
     summaries, broken = journal.summaries()
     assert (len(summaries), broken) == (60, 0)
-    assert {(one.group_count, one.result) for one in summaries} == {(50, ApplyResult.APPLIED)}
+    assert {(len(one.groups), one.result) for one in summaries} == {(50, ApplyResult.APPLIED)}
 
 
 # A program that writes what it is about to do, says so, and is killed before it has done it.

@@ -28,8 +28,8 @@ from groupkeeper.client.batch import or_failed
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
-from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, GroupPlan, Kind
-from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
+from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, GroupPlan, Kind, Plan
+from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id
 from groupkeeper.operations.plans.reset import (
     Scenario,
     ToCurrent,
@@ -319,7 +319,7 @@ class ShareReset(GroupReset):
         cluster_id = None
         if self.recorder is not None:
             cluster_id = await known_cluster_id(self.admin)
-        outcome = await commit(self.admin, single(plan, cluster_id, Kind.SHARE_RESET), self.recorder)
+        outcome = await commit(self.admin, Plan(cluster_id, (plan,), Kind.SHARE_RESET), self.recorder)
         refusal = outcome.failed.get(plan.group_id)
         failed: dict[TopicPartition, Failure]
         if refusal is None:

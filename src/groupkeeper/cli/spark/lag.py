@@ -11,7 +11,6 @@ from groupkeeper.cli.framework.group_arguments import LAG_TO, add_order, add_top
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.cli.framework.values import checkpoint
 from groupkeeper.cli.spark.schemas import QUERIES_LAG
-from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_of_offsets
 from groupkeeper.operations.times import utc_text
 from groupkeeper.pipeline.checkpoints.queries import Query, read_queries
@@ -83,7 +82,7 @@ def _problems(found: Mapping[str, Sequence[PartitionLag]]) -> list[Problem]:
 
 
 def _row(row: PartitionLag, query: Query) -> Row:
-    running = query.running.get(TopicPartition(row.topic, row.partition))
+    running = query.running.get(row.tp)
     return {
         "query": query.name,
         "topic": row.topic,

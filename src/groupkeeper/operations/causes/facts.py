@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -96,7 +96,7 @@ class GroupAtInstant(NamedTuple):
 
     def waiting(self, row: PartitionLag) -> int:
         """The known number of offsets that wait in a partition; 0 if only markers and aborted records do."""
-        tp = TopicPartition(row.topic, row.partition)
+        tp = row.tp
         is_done = tp not in self.held and self.nexts.get(tp, 0) is None
         return 0 if is_done else waiting_of(row) or 0
 
@@ -168,10 +168,10 @@ def facts_of(group_id: str, known: GroupAtInstant) -> list[Fact]:
     is_readable = all(getattr(member, "is_assignment_readable", True) for member in group.members)
     unread = unread_topics(group, frozenset(row.topic for row in rows))
     for row in rows:
-        is_assigned = is_simple or not is_readable or (row.topic, row.partition) in assigned
+        is_assigned = is_simple or not is_readable or row.tp in assigned
         own = _cause_facts(row, known)._replace(is_assigned=is_assigned, is_read=row.topic not in unread)
         cause = cause_of_partition(own, has_members=bool(group.members) or is_simple)
-        if cause is not None and (row.topic, row.partition) not in known.well:
+        if cause is not None and row.tp not in known.well:
             by_cause.setdefault(cause, []).append(row)
     waiting = sum(map(known.waiting, rows))
     found = [] if whole is None or not (waiting or whole is Cause.REBALANCING) else [_of_group(group_id, whole, known)]
@@ -270,12 +270,12 @@ def _held(rows: Iterable[PartitionLag], nexts: Mapping[TopicPartition, int | Non
     """The partitions where readers of committed records have reached the first open transaction. Markers and aborted
     records may be left before it.
     """
-    ends = {TopicPartition(row.topic, row.partition): (row.last_stable_offset, row.log_end_offset) for row in rows}
+    ends = {row.tp: (row.last_stable_offset, row.log_end_offset) for row in rows}
     return [tp for tp, one in nexts.items() if one is None and ends[tp][0] != ends[tp][1]]
 
 
 def _cause_facts(row: PartitionLag, known: GroupAtInstant) -> CauseFacts:
-    tp = TopicPartition(row.topic, row.partition)
+    tp = row.tp
     return CauseFacts(
         known.waiting(row),
         row.status is LagStatus.NO_LEADER,
@@ -292,9 +292,7 @@ def _rates(
 ) -> dict[TopicPartition, Pace]:
     found: dict[TopicPartition, Pace] = {}
     for was, row, written, read in in_both(before, after):
-        found[TopicPartition(row.topic, row.partition)] = Pace(
-            written * 1000 / between_ms, read * 1000 / between_ms, bool(waiting_of(was))
-        )
+        found[row.tp] = Pace(written * 1000 / between_ms, read * 1000 / between_ms, bool(waiting_of(was)))
     return found
 
 
@@ -317,7 +315,7 @@ def _of_group(group_id: str, cause: Cause, known: GroupAtInstant) -> Fact:
 
 
 def _of_partition(group_id: str, cause: Cause, row: PartitionLag, known: GroupAtInstant) -> Fact:
-    tp = TopicPartition(row.topic, row.partition)
+    tp = row.tp
     offset = None if row.committed is None else row.committed.offset
     if cause is Cause.TRANSACTION:
         return _of_transaction(row, known.held[tp], known)._replace(offset=offset)
@@ -342,7 +340,7 @@ def _of_partition(group_id: str, cause: Cause, row: PartitionLag, known: GroupAt
 
 
 def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: GroupAtInstant) -> Fact:
-    tp = TopicPartition(row.topic, row.partition)
+    tp = row.tp
     text = f"an open transaction keeps consumers of committed records at offset {row.last_stable_offset}"
     if one is None:
         return Fact(Cause.TRANSACTION, tp, text, *next_step(Standing.UNKNOWN, None, *tp))
@@ -363,9 +361,11 @@ async def _with_records(
     shows_value: bool,
 ) -> tuple[list[Fact], list[Problem]]:
     """The facts; those of the first few stuck partitions with the record there."""
-    ends = {TopicPartition(row.topic, row.partition): row.log_end_offset or 0 for row in rows}
+    ends = {row.tp: row.log_end_offset or 0 for row in rows}
     found, problems = list(facts), list[Problem]()
-    for number, fact in list(_stuck(facts))[:_MOST_RECORDS]:
+    stuck = [number for number, fact in enumerate(facts) if fact.cause is Cause.STUCK]
+    for number in stuck[:_MOST_RECORDS]:
+        fact = facts[number]
         tp, offset = fact.tp, fact.offset
         if tp is None or offset is None:
             continue
@@ -377,7 +377,3 @@ async def _with_records(
             continue
         found[number] = fact._replace(record=record)
     return found, problems
-
-
-def _stuck(facts: Sequence[Fact]) -> Iterator[tuple[int, Fact]]:
-    return ((number, fact) for number, fact in enumerate(facts) if fact.cause is Cause.STUCK)

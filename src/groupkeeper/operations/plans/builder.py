@@ -115,9 +115,11 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     if request.from_file is not None:
         names |= dict.fromkeys(tp.topic for offsets in request.from_file.values() for tp in offsets)
     described = await describe_topics(admin, names)
-    selection = _Selection(request, groups, Logs(described, {}, {}, {}))
+    logs = Logs(described, {}, {}, {})
     left_out = {*groups.failed, *(() if request.creates else groups.absent)}
-    by_group = {group_id: selection.of(group_id) for group_id in request.group_ids if group_id not in left_out}
+    planned = [group_id for group_id in request.group_ids if group_id not in left_out]
+    by_group = {group_id: _selected(request, group_id, groups.committed[group_id], logs) for group_id in planned}
+    unselected = _unselected(request, planned, logs)
     partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
     logs = await find_ends(admin, partitions, described)
     found: Mapping[TopicPartition, Since] = {}
@@ -137,7 +139,7 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     what = f"no committed offsets {'that you may see' if hidden else 'to reset'}"
     empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
     notes = [*empty, *maker.notes, *maker.doubts, *groups.notes(group.group_id for group in plans), *notes]
-    return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(notes), groups.absent)
+    return Made(timed, (*groups.troubles, *unselected, *maker.troubles), tuple(notes), groups.absent)
 
 
 async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
@@ -174,36 +176,26 @@ def _at(tp: TopicPartition, change: Change) -> Iterable[Position]:
             yield Position(*tp, commit.offset)
 
 
-class _Selection:
-    """The selected partitions of a group, those of them that don't exist apart."""
+def _selected(request: Request, group_id: str, committed: Committed, logs: Logs) -> list[TopicPartition]:
+    """The selected partitions of a group. `logs`: its topics are described."""
+    if request.from_file is not None:
+        return sorted(request.from_file.get(group_id, ()))
+    topics = request.topics
+    wanted = dict.fromkeys(tp for name in topics.names for tp in logs.existing(name)) | dict.fromkeys(topics.partitions)
+    if topics.matches is not None:
+        known = dict.fromkeys(committed)
+        if topics.is_whole:
+            known |= dict.fromkeys(tp for topic in {tp.topic for tp in committed} for tp in logs.existing(topic))
+        wanted |= dict.fromkeys(filter(topics.matches, known))
+    return sorted(wanted)
 
-    def __init__(self, request: Request, groups: FoundGroups, logs: Logs) -> None:
-        self._request = request
-        self._groups = groups
-        self._logs = logs
-        self.troubles: list[PlanTrouble] = [
-            PlanTrouble(None, name, logs.topics.failed[name])
-            for name in request.topics.names
-            if name in logs.topics.failed
-        ]
-        self._whole = [tp for name in request.topics.names for tp in logs.existing(name)]
 
-    def of(self, group_id: str) -> list[TopicPartition]:
-        committed = self._groups.committed[group_id]
-        if self._request.from_file is not None:
-            offsets = self._request.from_file.get(group_id)
-            if offsets is None:
-                self.troubles.append(PlanTrouble(group_id, None, NoPlan(group_id, self._request.file_name)))
-            return sorted(offsets or ())
-        wanted = dict.fromkeys((*self._whole, *self._request.topics.partitions))
-        matches = self._request.topics.matches
-        if matches is not None:
-            known = dict.fromkeys(committed)
-            if self._request.topics.is_whole:
-                topics = dict.fromkeys(tp.topic for tp in committed)
-                known |= dict.fromkeys(tp for topic in topics for tp in self._logs.existing(topic))
-            wanted |= dict.fromkeys(tp for tp in known if matches(tp))
-        return sorted(wanted)
+def _unselected(request: Request, group_ids: Iterable[str], logs: Logs) -> list[PlanTrouble]:
+    """Troubles about named topics that cannot be described, and about groups that the file does not have."""
+    failed, offsets = logs.topics.failed, request.from_file
+    troubles = [PlanTrouble(None, name, failed[name]) for name in request.topics.names if name in failed]
+    lacking = [] if offsets is None else [group_id for group_id in group_ids if group_id not in offsets]
+    return troubles + [PlanTrouble(key, None, NoPlan(key, request.file_name)) for key in lacking]
 
 
 class _Maker:

@@ -92,10 +92,6 @@ class ChangeSummary(NamedTuple):
         """The change's groups; none if it is of a transaction."""
         return self.names if self.head.subject is Subject.GROUP else ()
 
-    @property
-    def group_count(self) -> int:
-        return len(self.groups)
-
 
 class Recorded(NamedTuple):
     """A change in full. `groups`: by name of the group, or of the transaction. `broken`: the number of invalid
@@ -145,8 +141,8 @@ class KnownChanges:
             self._found.setdefault(line.head.id, _Count(line.head, span)).add(line, span)
             self._names += 1
             self._leave_out()
-        elif line.id in self._found:
-            self._found[line.id].ended(line, span)
+        elif line.change_id in self._found:
+            self._found[line.change_id].ended(line, span)
 
     def _leave_out(self) -> None:
         while len(self._found) > 1 and (
@@ -225,14 +221,10 @@ class Begun(NamedTuple):
 class Ended(NamedTuple):
     """A line with the outcome of a number of groups."""
 
-    id: str
+    change_id: str
     groups: int
     result: ApplyResult
     lost: tuple[Lost, ...]
-
-    @property
-    def change_id(self) -> str:
-        return self.id
 
 
 class _Outcomes:

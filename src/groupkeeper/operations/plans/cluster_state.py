@@ -49,6 +49,11 @@ class FoundGroup(NamedTuple):
     group_state: GroupState
     members: tuple[MemberDescription, ...] = ()
 
+    @property
+    def refusal(self) -> GroupIsActive:
+        """Why it is not changed while it is active; the members are named."""
+        return GroupIsActive(self.group_id, self.group_state, self.members)
+
 
 class FoundGroups(NamedTuple):
     """`described` has groups that exist; `committed` the groups whose committed offsets are known; `failed` the
@@ -67,8 +72,7 @@ class FoundGroups(NamedTuple):
     def refuse_active(self, group_id: str) -> None:
         """Raise GroupIsActive, naming the members."""
         if self.state(group_id) not in INACTIVE:
-            group = self.described[group_id]
-            raise GroupIsActive(group_id, group.group_state, group.members)
+            raise self.described[group_id].refusal
 
     @property
     def troubles(self) -> list[PlanTrouble]:

@@ -8,10 +8,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import NothingToDelete
 from groupkeeper.operations.plans.builder import Made, PlanTopics, with_times
-from groupkeeper.operations.plans.cluster_state import Committed, find_ends, find_groups
+from groupkeeper.operations.plans.cluster_state import Committed, find_groups, find_logs
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.topics import describe_topics
 
 NO_PARTITIONS = PlannedTopic(None, 0)
 """The facts of a missing topic, so that the plan is stale once the topic exists."""
@@ -26,26 +25,19 @@ async def make_deletion(
     """
     groups = await find_groups(admin, list(group_ids))
     troubles = groups.troubles
+    known = {key: committed for key, committed in groups.committed.items() if key not in groups.failed}
+    wanted = {key: sorted(chosen(topics, committed)) for key, committed in known.items()}
+    tps = [tp for some in wanted.values() for tp in some]
+    logs = await find_logs(admin, tps)
     plans: list[GroupPlan] = []
-    for group_id, committed in groups.committed.items():
-        if group_id in groups.failed:
-            continue
+    for group_id, committed in known.items():
         troubles += (PlanTrouble(group_id, tp, nothing(tp)) for tp in lacking(topics, committed))
-        changes = {tp: Change(committed[tp], None, why="requested") for tp in sorted(chosen(topics, committed))}
+        changes = {
+            tp: Change(committed[tp], None, logs.log_starts.get(tp), logs.log_ends.get(tp), why="requested")
+            for tp in wanted[group_id]
+        }
         if changes:
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
-    tps = dict.fromkeys(tp for plan in plans for tp in plan.changes)
-    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in tps))
-    logs = await find_ends(admin, tps, described)
-    plans = [
-        plan._replace(
-            changes={
-                tp: change._replace(log_start_offset=logs.log_starts.get(tp), log_end_offset=logs.log_ends.get(tp))
-                for tp, change in plan.changes.items()
-            }
-        )
-        for plan in plans
-    ]
     facts = logs.facts_of(tp.topic for tp in tps)
     cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.DELETE, made_ms, command, facts)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
-from groupkeeper.operations.plans.cluster_state import FoundGroup, describe
+from groupkeeper.operations.plans.cluster_state import describe
 from groupkeeper.operations.plans.fit import PlanFit, check, refuse_other_cluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import Outcome, Recorder, commit
@@ -127,9 +127,5 @@ async def wait_until_inactive(
         left_s = deadline - loop.time()
         if not waiting or left_s <= 0:
             return
-        tell([_active(group) for group in active], left_s)
+        tell([group.refusal for group in active], left_s)
         await asyncio.sleep(min(_LOOK_EVERY_S, left_s))
-
-
-def _active(group: FoundGroup) -> GroupIsActive:
-    return GroupIsActive(group.group_id, group.group_state, group.members)

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
+from groupkeeper.operations.errors import StalePlan, WrongCluster
 from groupkeeper.operations.groups import read_topics
 from groupkeeper.operations.plans.cluster_state import FoundGroups, Logs, find_groups, find_logs
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import cluster_id_of
+from groupkeeper.operations.plans.reset import INACTIVE
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 HOW_TO_CREATE = "--create makes it"
@@ -76,11 +77,8 @@ def _group_troubles(
     group_id = group.group_id
     if group_id in groups.failed:
         return [PlanTrouble(group_id, None, groups.failed[group_id])]
-    try:
-        groups.refuse_active(group_id)
-    except GroupIsActive as refusal:
-        if not _are_unread(group, groups):
-            return [PlanTrouble(group_id, None, refusal)]
+    if groups.state(group_id) not in INACTIVE and not _are_unread(group, groups):
+        return [PlanTrouble(group_id, None, groups.described[group_id].refusal)]
     committed = groups.committed[group_id]
     troubles: list[PlanTrouble] = []
     reported: set[str] = set()

@@ -146,7 +146,7 @@ class ChangeJournal(ABC):
             line = parsed(text)
             if line is None:
                 broken += 1
-            elif isinstance(line, Begun) or line.id in found:
+            elif isinstance(line, Begun) or line.change_id in found:
                 found.setdefault(line.change_id, Loading(line.change_id)).add(line)
 
         self._visit(take)

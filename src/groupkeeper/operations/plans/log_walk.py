@@ -65,10 +65,6 @@ class Walk:
     def is_at_the_end(self) -> bool:
         return self.reached >= self.end
 
-    @property
-    def has_open(self) -> bool:
-        return bool(self._open)
-
     def is_done(self) -> bool:
         """Whether reading may stop, though the log may go on."""
         raise NotImplementedError
@@ -138,7 +134,7 @@ class Tour(Walk):
         self.until = until
 
     def is_done(self) -> bool:
-        return self.is_whole and not self.has_open
+        return self.is_whole and not self._open
 
     def _wants(self, offset: int) -> bool:
         return self.start <= offset < self.until

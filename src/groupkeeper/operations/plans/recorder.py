@@ -288,11 +288,6 @@ async def committed_now(
     return {group_id: batch.done for group_id, batch in outcome.done.items()}
 
 
-def single(group: GroupPlan, cluster_id: str | None, kind: Kind = Kind.RESET) -> Plan:
-    """A plan of one group."""
-    return Plan(cluster_id, (group,), kind)
-
-
 def new_id(now_ms: int) -> str:
     """The id of a change: its time, so that ids sort by it, and two bytes of chance."""
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ms / 1000))

@@ -29,8 +29,8 @@ from groupkeeper.operations.errors import (
     PartitionsLeaderless,
     PartitionsMissing,
 )
-from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, Change, GroupPlan
-from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
+from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, Change, GroupPlan, Plan
+from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import GroupIdNotFound
 
@@ -242,7 +242,7 @@ async def apply(admin: Admin, plan: GroupPlan, recorder: Recorder | None = None)
     if not plan.changes:
         return Batch()
     cluster_id = None if recorder is None else await known_cluster_id(admin)
-    outcome = await commit(admin, single(plan, cluster_id), recorder)
+    outcome = await commit(admin, Plan(cluster_id, (plan,)), recorder)
     return outcome.result(plan.group_id)
 
 

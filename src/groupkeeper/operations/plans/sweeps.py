@@ -8,7 +8,6 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
-    Failure,
     GroupState,
     GroupType,
     OffsetAndMetadata,
@@ -89,7 +88,8 @@ async def make_sweep(
     if has_commits and criteria.expiring_ms is not None and retention_ms is None:
         settings = await admin.broker_settings([RETENTION])
         retention_ms = int(settings[RETENTION]) * 60_000
-    troubles += (PlanTrouble(None, OFFSETS_TOPIC, why) for why in _different(times.failed.values()))
+    different = {str(why): why for why in times.failed.values()}
+    troubles += (PlanTrouble(None, OFFSETS_TOPIC, why) for why in different.values())
     sweep = _Sweep(criteria._replace(retention_ms=retention_ms), now_ms, groups, logs, missing, times)
     plans = [one for key, some in wanted.items() if (one := sweep.plan(key, some)).changes]
     facts = _facts(plans, logs, missing)
@@ -118,10 +118,6 @@ def _facts(plans: Iterable[GroupPlan], logs: Logs, missing: Mapping[TopicPartiti
         elif tp in missing:
             facts[tp.topic] = NO_PARTITIONS
     return facts
-
-
-def _different(failures: Iterable[Failure]) -> list[Failure]:
-    return list({str(failure): failure for failure in failures}.values())
 
 
 async def _times_of_records(admin: Admin, groups: FoundGroups, logs: Logs) -> tuple[CommitTimes, list[str]]:

@@ -280,9 +280,7 @@ class TopicJournal(ChangeJournal):
         return JournalUnreadable(f"cannot read the journal {self._told(failure)}")
 
     def _told(self, failure: Exception) -> str:
-        return f"{self._address}: {type(failure).__name__}: {failure}" if str(failure) else (
-            f"{self._address}: {type(failure).__name__}"
-        )  # fmt: skip
+        return f"{self._address}: {type(failure).__name__}: {failure}".removesuffix(": ")
 
     def _on_a_thread(self, work: Callable[[Admin], Awaitable[T]]) -> T:
         async def run() -> T:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -17,6 +17,8 @@ from groupkeeper.protocol.errors import UnknownTopicOrPartition
 
 EARLIEST = -2
 LATEST = -1
+
+_NOTHING_LATER = "no record is at or after that time: at the end"
 
 
 class StartOffset(NamedTuple):
@@ -50,34 +52,20 @@ async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], 
     """Starts at these offsets, moved into the log if it does not have them; `otherwise` (EARLIEST or LATEST) in the
     other partitions of these topics.
     """
-    there, failed = await _partitions(admin, {tp.topic for tp in offsets}, offsets)
-    log_starts, log_ends = await asyncio.gather(
-        listed(admin, there, OffsetSpec.earliest()), listed(admin, there, OffsetSpec.latest())
-    )
-    failed |= {**log_starts.failed, **log_ends.failed}
-    done = {
-        tp: _within(offsets.get(tp), log_starts.done[tp].offset, log_ends.done[tp].offset, otherwise)
-        for tp in there
-        if tp not in failed
-    }
-    return _sorted(done, failed)
+
+    def start(tp: TopicPartition, log_start: int, log_end: int) -> StartOffset:
+        return _within(offsets.get(tp), log_start, log_end, otherwise)
+
+    return await _starts(admin, {tp.topic for tp in offsets}, offsets, OffsetSpec.earliest(), start)
 
 
 async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> Starts:
     """Starts at the first record at or after a time; at the end if there is none."""
-    there, failed = await _partitions(admin, set(topics), {})
-    found, log_ends = await asyncio.gather(
-        listed(admin, there, OffsetSpec.for_timestamp(time_ms)), listed(admin, there, OffsetSpec.latest())
-    )
-    failed |= {**found.failed, **log_ends.failed}
-    done = {
-        tp: StartOffset(found.done[tp].offset)
-        if found.done[tp].offset >= 0
-        else StartOffset(log_ends.done[tp].offset, "no record is at or after that time: at the end")
-        for tp in there
-        if tp not in failed
-    }
-    return _sorted(done, failed)
+
+    def start(_: TopicPartition, found: int, log_end: int) -> StartOffset:
+        return StartOffset(found) if found >= 0 else StartOffset(log_end, _NOTHING_LATER)
+
+    return await _starts(admin, topics, (), OffsetSpec.for_timestamp(time_ms), start)
 
 
 def _within(offset: int | None, log_start: int, log_end: int, otherwise: int) -> StartOffset:
@@ -90,10 +78,14 @@ def _within(offset: int | None, log_start: int, log_end: int, otherwise: int) ->
     return StartOffset(offset)
 
 
-async def _partitions(
-    admin: Admin, topics: Iterable[str], offsets: Iterable[TopicPartition]
-) -> tuple[list[TopicPartition], dict[TopicPartition, Failure]]:
-    """Every partition of the topics that has a leader, and the reasons why the others cannot be queried."""
+async def _starts(
+    admin: Admin,
+    topics: Iterable[str],
+    offsets: Iterable[TopicPartition],
+    spec: OffsetSpec,
+    start: Callable[[TopicPartition, int, int], StartOffset],
+) -> Starts:
+    """The starts in all partitions of the topics. `start` gets a partition, its offset by `spec`, and its log's end."""
     described = await describe_topics(admin, sorted(topics))
     every = {tp for topic in described.done.values() for tp in topic.topic_partitions}
     every |= set(offsets)
@@ -102,12 +94,10 @@ async def _partitions(
         for topic, why in described.failed.items()
         if not isinstance(why, UnknownTopicOrPartition)
     }
-    failed = dict(unreachable(sorted(every), described))
-    return [tp for tp in sorted(every) if tp not in failed], failed
-
-
-def _sorted(done: Mapping[TopicPartition, StartOffset], failed: Mapping[TopicPartition, Failure]) -> Starts:
+    failed = dict(unreachable(every, described))
+    there = [tp for tp in sorted(every) if tp not in failed]
+    found, log_ends = await asyncio.gather(listed(admin, there, spec), listed(admin, there, OffsetSpec.latest()))
+    failed |= {**found.failed, **log_ends.failed}
+    done = {tp: start(tp, found.done[tp].offset, log_ends.done[tp].offset) for tp in there if tp not in failed}
     gone = tuple(tp for tp, why in sorted(failed.items()) if isinstance(why, UnknownTopicOrPartition))
-    return Starts(
-        {tp: done[tp] for tp in sorted(done)}, gone, {tp: failed[tp] for tp in sorted(failed) if tp not in gone}
-    )
+    return Starts(done, gone, {tp: failed[tp] for tp in sorted(failed) if tp not in gone})

@@ -11,6 +11,7 @@ from groupkeeper.operations.plans.model import Change, GroupPlan, Subject
 from groupkeeper.operations.reporting.group_rows import Row
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import utc_text
+from groupkeeper.rules.words import several
 
 _NAMED_GROUPS = 3
 
@@ -20,11 +21,7 @@ def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
     for group in groups:
         for tp, change in group.changes.items():
             yield {
-                "group": group.group_id,
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "before": _offset(change.before),
-                "after": _offset(change.after),
+                **_outcome(group.group_id, tp, change.before, change.after),
                 **_meaning(change),
                 "log_start_offset": change.log_start_offset,
                 "log_end_offset": change.log_end_offset,
@@ -63,30 +60,20 @@ def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
     """Changes that were made, as rows of OUTCOMES."""
     for group in groups:
         for tp, change in group.changes.items():
-            offsets = {"before": _offset(change.before), "after": _offset(change.after)}
-            yield {
-                "group": group.group_id,
-                "topic": tp.topic,
-                "partition": tp.partition,
-                **offsets,
-                "result": "applied",
-            }
+            yield {**_outcome(group.group_id, tp, change.before, change.after), "result": "applied"}
 
 
 def already_rows(planned: Iterable[GroupPlan], already: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
     """Partitions that were already as planned, as rows of OUTCOMES."""
     changes = {group.group_id: group.changes for group in planned}
     for group_id, tp in already:
-        now = _offset(changes[group_id][tp].after)
-        row: Row = {"group": group_id, "topic": tp.topic, "partition": tp.partition}
-        yield {**row, "before": now, "after": now, "result": "already"}
+        now = changes[group_id][tp].after
+        yield {**_outcome(group_id, tp, now, now), "result": "already"}
 
 
 def history_row(summary: ChangeSummary) -> Row:
     """A change as a row of HISTORY."""
     head = summary.head
-    names = ", ".join(summary.names[:_NAMED_GROUPS])
-    more = len(summary.names) - _NAMED_GROUPS
     return {
         "id": head.id,
         "time": utc_text(head.time_ms),
@@ -95,9 +82,9 @@ def history_row(summary: ChangeSummary) -> Row:
         "principal": head.principal or None,
         "cluster_id": head.cluster_id,
         "kind": head.kind,
-        "groups": summary.group_count,
+        "groups": len(summary.groups),
         "partitions": summary.partition_count,
-        "names": f"{names} and {more} more" if more > 0 else names,
+        "names": several(summary.names, _NAMED_GROUPS),
         "result": str(summary.result) if summary.undone_by is None else "undone",
         "undone_by": summary.undone_by,
         "command": shell.text(head.command),
@@ -115,14 +102,17 @@ def recorded_rows(recorded: Recorded, only: Names) -> Iterable[Row]:
         for tp, (before, after) in pairs.items():
             error = errors.get((group_id, *tp), errors.get((group_id, None, None)))
             yield {
-                "group": group_id if is_group else None,
+                **_outcome(group_id if is_group else None, tp, before, after),
                 "transaction": None if is_group else group_id,
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "before": _offset(before),
-                "after": _offset(after),
                 "error": error,
             }
+
+
+def _outcome(
+    group_id: str | None, tp: TopicPartition, before: OffsetAndMetadata | None, after: OffsetAndMetadata | None
+) -> Row:
+    offsets = {"before": _offset(before), "after": _offset(after)}
+    return {"group": group_id, "topic": tp.topic, "partition": tp.partition, **offsets}
 
 
 def _offset(commit: OffsetAndMetadata | None) -> int | None:
