@@ -41,25 +41,19 @@ class Archive:
 
     async def known(self, cluster: str) -> tuple[ClusterSnapshot, Mapping[str, KnownGroup]]:
         """The last known state of a cluster and of its groups; empty without a history."""
-        history = self._history
-        if history is None:
-            return not_polled(cluster), {}
-        return await self.ask(lambda: (history.last(cluster), history.known(cluster)))
+        nothing: tuple[ClusterSnapshot, Mapping[str, KnownGroup]] = not_polled(cluster), {}
+        return await self._ask(lambda history: (history.last(cluster), history.known(cluster)), nothing)
 
     async def known_of(self, cluster_id: str) -> Mapping[str, KnownGroup]:
         """The last known state of the groups of the cluster with this id."""
-        history = self._history
-        return {} if history is None else await self.ask(lambda: history.known_of(cluster_id))
+        return await self._ask(lambda history: history.known_of(cluster_id), {})
 
     async def add(self, found: Polled, at_ms: int) -> None:
         """Stores the result of a poll."""
-        history = self._history
-        if history is None:
-            return
         try:
-            await self.ask(lambda: history.add(found.snapshot, found.changes, at_ms))
+            await self._ask(lambda history: history.add(found.snapshot, found.changes, at_ms), None)
             self.problem = None
-            await self._keep_all(history)
+            await self._keep_all()
         except HistoryFailed as failure:
             self._failed(failure)
             self.failed += 1
@@ -69,35 +63,34 @@ class Archive:
             self.since_ms = time.time_ns() // 1_000_000
         self.problem = str(failure)
 
-    async def _keep_all(self, history: History) -> None:
+    async def _keep_all(self) -> None:
         if texts := dict(self._to_keep):
-            await self.ask(lambda: history.keep(texts))
+            await self._ask(lambda history: history.keep(texts), None)
             self._to_keep = {name: text for name, text in self._to_keep.items() if text != texts.get(name)}
 
     async def of_group(
         self, cluster: str, group_id: str, since_ms: int, until_ms: int
     ) -> tuple[list[GroupSample], list[Noted]]:
         """The samples and changes of a group between these times; empty without a history. Raises HistoryFailed."""
-        history = self._history
-        if history is None:
-            return [], []
         which = (cluster, group_id, since_ms, until_ms)
-        return await self.ask(lambda: (history.samples(*which), history.changes(*which)))
+        nothing: tuple[list[GroupSample], list[Noted]] = [], []
+        return await self._ask(lambda history: (history.samples(*which), history.changes(*which)), nothing)
 
     async def keep(self, texts: Mapping[str, str]) -> None:
         """Stores texts that survive a restart, all or none; without a history they are lost."""
-        if self._history is not None:
-            self._to_keep |= texts
-            try:
-                await self._keep_all(self._history)
-            except HistoryFailed as failure:
-                self._failed(failure)
+        self._to_keep |= texts
+        try:
+            await self._keep_all()
+        except HistoryFailed as failure:
+            self._failed(failure)
 
-    async def ask(self, question: Callable[[], T]) -> T:
-        """Calls the history in its thread, and returns the result."""
+    async def _ask(self, question: Callable[[History], T], without: T) -> T:
+        """Calls the history in its thread, and returns the result; `without`: the result without a history."""
+        if self._history is None:
+            return without
         # A call that is cancelled before the thread starts it would never run: the result of the last poll would be
         # lost.
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, question))
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, question, self._history))
 
     def close(self) -> None:
         """Waits for pending writes, and closes the file."""

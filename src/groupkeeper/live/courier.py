@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import time
@@ -142,11 +143,9 @@ class Courier:
         finally:
             for each in self._serving.values():
                 each.cancel()
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_S):
                     await self._end(is_kept)
-            except TimeoutError:
-                pass
             for each in self._under_way:
                 each.cancel()
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -179,11 +178,9 @@ class Courier:
             news.clear()
             self._begin(name)
             pause_ms = outbox.pause_ms(self._now_ms())
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
                     await news.wait()
-            except TimeoutError:
-                pass
 
     def _begin(self, name: str) -> None:
         """Starts all requests that are due."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import GroupState, TopicPartition
+from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.statuses import judge_status
 from groupkeeper.live.waits import longest
@@ -130,9 +130,7 @@ def _idle_ms(group: GroupView, now_ms: int) -> int:
     stood = [
         min(wait.lag_ms, max(0, now_ms - known.since_ms))
         for row, wait in zip(group.rows, group.waits, strict=True)
-        if wait.is_waiting
-        and wait.lag_ms is not None
-        and (known := group.stood.get(TopicPartition(row.topic, row.partition))) is not None
+        if wait.is_waiting and wait.lag_ms is not None and (known := group.stood.get(row.tp)) is not None
     ]
     if stood:
         return max(stood)

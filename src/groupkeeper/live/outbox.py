@@ -100,11 +100,6 @@ class _Waiting:
             return self.notices[index - 1].kind is AlertKind.FIRING
         return self.has if self.has or not self.may_have else None
 
-    @property
-    def is_single(self) -> bool:
-        """Whether one notice waits."""
-        return len(self.notices) == 1
-
     def begin(self, now_ms: int) -> None:
         """Resets the state for a new first notice."""
         self.failures, self.since_ms, self.due_ms = 0, now_ms, now_ms
@@ -240,7 +235,7 @@ class Outbox:
         waiting.may_have |= failure.may_be_taken
         if failure.is_final or now_ms - waiting.since_ms >= _GIVE_UP_MS:
             self.counts["failed"] += 1
-            if waiting.is_single:
+            if len(waiting.notices) == 1:
                 self._miss(key)
             else:
                 self._skip(waiting, now_ms)

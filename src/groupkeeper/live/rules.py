@@ -14,10 +14,10 @@ from groupkeeper.live.toml_tables import (
     BadTable,
     TomlTable,
     as_names,
-    as_tables,
     as_text,
     as_texts,
     given_secret,
+    one_of,
     read_toml,
     secret_of,
 )
@@ -130,14 +130,8 @@ def rules_of(document: Mapping[str, Any], folder: Path) -> Rules:
     top = TomlTable("the file", document)
     hooks = top.take("webhook", _tables_by_name, {})
     webhooks = {name: _webhook(TomlTable(f"webhook.{name}", table), name, folder) for name, table in hooks.items()}
-    rules = [
-        _rule(TomlTable(f"rule {number}", table), webhooks)
-        for number, table in enumerate(top.take("rule", as_tables, []), 1)
-    ]
-    silences = [
-        _silence(TomlTable(f"silence {number}", table))
-        for number, table in enumerate(top.take("silence", as_tables, []), 1)
-    ]
+    rules = top.tables("rule", lambda table: _rule(table, webhooks))
+    silences = top.tables("silence", _silence)
     top.end()
     if not rules:
         raise BadTable("there is no [[rule]]")
@@ -197,7 +191,7 @@ def _silence(table: TomlTable) -> Silence:
 
 
 def _webhook(table: TomlTable, name: str, folder: Path) -> Webhook:
-    template = table.take("template", _template, Template.JSON)
+    template = table.take("template", one_of(Template), Template.JSON)
     is_pagerduty, is_mail = template is Template.PAGERDUTY, template is Template.MAIL
     keys = ("url", "key") if is_pagerduty else ("url",)
     given = {key: given_secret(table, key) for key in keys}
@@ -263,13 +257,6 @@ def _states(value: Any) -> list[GroupState]:
     if GroupState.UNKNOWN in states:
         raise ValueError(f"expected some of {', '.join(state for state in GroupState if state != GroupState.UNKNOWN)}")
     return states
-
-
-def _template(value: Any) -> Template:
-    try:
-        return Template(value)
-    except ValueError:
-        raise ValueError(f"expected one of {', '.join(Template)}") from None
 
 
 def _time_ms(value: Any) -> int:

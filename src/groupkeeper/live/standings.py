@@ -199,10 +199,10 @@ class Following:
 
 def _with_done_ahead(rows: list[PartitionLag], before: Sequence[PartitionLag]) -> list[PartitionLag]:
     """The rows; what is done ahead in a share group is as before where it is not known now."""
-    known = {(row.topic, row.partition): row.done_ahead for row in before if row.done_ahead is not None}
+    known = {row.tp: row.done_ahead for row in before if row.done_ahead is not None}
     if not known:
         return rows
-    return [row._replace(done_ahead=known.get((row.topic, row.partition))) if row.done_ahead is None else row
+    return [row._replace(done_ahead=known.get(row.tp)) if row.done_ahead is None else row
             for row in rows]  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def _stood(
     """
     found = {}
     for row in rows:
-        tp = TopicPartition(row.topic, row.partition)
+        tp = row.tp
         last = before.get(tp)
         if row.committed is not None and row.lag:
             offset = row.committed.offset

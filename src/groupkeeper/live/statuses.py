@@ -43,7 +43,7 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
             if status is worst and (facts.waits_ms or 0) >= first[0]:
                 first = facts.waits_ms or 0, facts
             if row is not None and rules.RANKS[status] >= rules.RANKS[Status.STALLED]:
-                bad.append((TopicPartition(row.topic, row.partition), status))
+                bad.append((row.tp, status))
     return Judged(rules.group_status(worst, group.members, group.rebalances_lately), still_ms, bad, first[0],
                   first[1] and first[1].still_ms)  # fmt: skip
 
@@ -81,7 +81,7 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
     """The status, and its reason, of each partition with something to read, or unknown."""
     still_ms = _still_ms(group, now_ms)
     return {
-        TopicPartition(row.topic, row.partition): (status, rules.reason(facts, status))
+        row.tp: (status, rules.reason(facts, status))
         for row, facts, status in _of_partitions(group, still_ms, now_ms)
         if row is not None
     }
@@ -92,7 +92,7 @@ def worst_partition(
 ) -> tuple[TopicPartition, str] | None:
     """The partition that gives the group its status, and why; None: none does. `statuses`: of its partitions."""
     found = [each for each in statuses.items() if each[1][0] is status]
-    waits = {TopicPartition(row.topic, row.partition): wait for row, wait in zip(group.rows, group.waits, strict=True)}
+    waits = {row.tp: wait for row, wait in zip(group.rows, group.waits, strict=True)}
     found.sort(key=lambda each: waits[each[0]].lag_ms or 0)
     return (found[-1][0], found[-1][1][1]) if found else None
 
@@ -109,7 +109,7 @@ def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str
 def since_ms(group: GroupView, tp: TopicPartition, now_ms: int) -> int | None:
     """Since when a partition has had its status, in ms; None: unknown, or the status begins at no certain time."""
     for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
-        if row is not None and tp == (row.topic, row.partition):
+        if row is not None and tp == row.tp:
             age_ms = rules.status_age_ms(facts, status)
             return None if age_ms is None else now_ms - age_ms
     return None
@@ -154,7 +154,7 @@ def standing(group: GroupView) -> Iterator[int]:
     """For each partition where a record waits for a member, the first poll that found its committed offset."""
     for row, wait in zip(group.rows, group.waits, strict=True):
         if wait.is_waiting and row.topic not in group.unread:
-            known = group.stood.get(TopicPartition(row.topic, row.partition))
+            known = group.stood.get(row.tp)
             if known is not None:
                 yield known.since_ms
 
@@ -188,7 +188,7 @@ def _of_partitions(
         is_beyond = row.status is LagStatus.BEYOND_LOG_END
         if row.lag == 0 and not is_beyond:
             continue
-        stood = group.stood.get(TopicPartition(row.topic, row.partition))
+        stood = group.stood.get(row.tp)
         facts = rules.Facts(
             None if row.committed is None else row.committed.offset,
             row.lag,

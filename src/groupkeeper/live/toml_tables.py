@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ class BadTable(ValueError):
 
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 
 def read_toml(path: str, read: Callable[[Mapping[str, Any]], T]) -> T:
@@ -52,6 +54,11 @@ class TomlTable:
         except (BadDuration, BadGroupPattern, TypeError, ValueError) as problem:
             raise BadTable(f"{self.where}: {key}: {problem}") from None
 
+    def tables(self, key: str, read: Callable[[TomlTable], T]) -> list[T]:
+        """The tables `[[key]]`, each converted by `read`. Raises BadTable."""
+        tables = self.take(key, _as_tables, [])
+        return [read(TomlTable(f"{key} {number}", table)) for number, table in enumerate(tables, 1)]
+
     def end(self) -> None:
         """Raises BadTable if keys are left."""
         if self._left:
@@ -80,8 +87,19 @@ def as_names(value: Any) -> Names:
     return Names(as_texts(value))
 
 
-def as_tables(value: Any) -> Sequence[Mapping[str, Any]]:
-    """A list of tables, `[[table]]`."""
+def one_of(known: type[E]) -> Callable[[Any], E]:
+    """Reads one of the values of an enum."""
+
+    def read(value: Any) -> E:
+        try:
+            return known(value)
+        except ValueError:
+            raise ValueError(f"expected one of {', '.join(known)}") from None
+
+    return read
+
+
+def _as_tables(value: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise ValueError("expected tables in double brackets")
     return value

@@ -155,7 +155,7 @@ class Waits:
         new: set[TopicPartition] = set()
         for row in chain.from_iterable(rows_by_group.values()):
             if row.log_end_offset is not None:
-                tp = TopicPartition(row.topic, row.partition)
+                tp = row.tp
                 if tp not in tps:
                     tps.add(tp)
                     if self._ends.note(tp, row.log_end_offset, at_ms, is_new=row.topic in again):

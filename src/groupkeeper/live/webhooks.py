@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -59,12 +60,8 @@ def _facts(notice: Notice) -> dict[str, Any]:
 
 
 def _slack(notice: Notice) -> Any:
-    lines = [f"*{_escaped(title(notice))}*{' (still)' if notice.is_repeat else ''}", *map(_escaped, notice.texts)]
-    if notice.owner:
-        lines.append(f"Owner: {_escaped(notice.owner)}")
-    if notice.command:
-        lines.append(_code(notice.command))
-    lines.append(f"since {utc_text(notice.since_ms)}")
+    head = f"*{_escaped(title(notice))}*{' (still)' if notice.is_repeat else ''}"
+    lines = [head, *_lines(notice, _escaped, _code)]
     return {
         "text": _escaped(title(notice)),
         "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2900]}}],
@@ -82,10 +79,11 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _lines(notice: Notice) -> list[str]:
-    """The lines of a notice below its title, as plain text."""
-    owner = [f"Owner: {notice.owner}"] if notice.owner else []
-    return [*notice.texts, *owner, *([notice.command] if notice.command else []), f"since {utc_text(notice.since_ms)}"]
+def _lines(notice: Notice, text: Callable[[str], str] = str, code: Callable[[str], str] = str) -> list[str]:
+    """The lines of a notice below its title. `text`, `code`: how they are written."""
+    owner = [text(f"Owner: {notice.owner}")] if notice.owner else []
+    command = [code(notice.command)] if notice.command else []
+    return [*map(text, notice.texts), *owner, *command, f"since {utc_text(notice.since_ms)}"]
 
 
 def _teams(notice: Notice) -> Any:

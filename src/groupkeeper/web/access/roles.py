@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.toml_tables import BadTable, TomlTable, as_names, as_tables, as_text, read_toml
+from groupkeeper.live.toml_tables import BadTable, TomlTable, as_names, one_of, read_toml
 from groupkeeper.operations.selection import Choice, Names
 
 _EVERY = Names(())
@@ -139,9 +139,7 @@ def read_grants(path: str) -> list[Grant]:
 def grants_of(document: Mapping[str, Any]) -> list[Grant]:
     """The grants of a TOML document. Raises BadTable."""
     top = TomlTable("the file", document)
-    grants = [
-        _grant(TomlTable(f"role {number}", table)) for number, table in enumerate(top.take("role", as_tables, []), 1)
-    ]
+    grants = top.tables("role", _grant)
     top.end()
     if not grants:
         raise BadTable("there is no [[role]]")
@@ -151,7 +149,7 @@ def grants_of(document: Mapping[str, Any]) -> list[Grant]:
 def _grant(table: TomlTable) -> Grant:
     grant = Grant(
         table.take("users", _some, None),
-        table.take("may", _role),
+        table.take("may", one_of(Role)),
         table.take("clusters", _some, _EVERY),
         Choice(table.take("groups", _some, _EVERY), table.take("except_groups", _some, _EVERY)),
         table.take("teams", _some, None),
@@ -167,10 +165,3 @@ def _some(value: Any) -> Names:
     if value == []:
         raise ValueError('expected names; "*" stands for all')
     return as_names(value)
-
-
-def _role(value: Any) -> Role:
-    try:
-        return Role(as_text(value))
-    except ValueError:
-        raise ValueError(f"expected one of {', '.join(Role)}") from None
