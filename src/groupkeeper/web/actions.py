@@ -148,7 +148,7 @@ class Actions:
 
     async def plan(self, person: Person, form: Form) -> DeskEntry:
         """Plans the change that a form requests. Nothing is changed. Raises ActionRefused, BadForm, NotDone."""
-        desk = self._open_desk(person)
+        desk = self.open_desk(person)
         snapshot, group = self.group(person, first(form, "cluster"), first(form, "group"))
         is_share = group.group_type is GroupType.SHARE
         wanted = change_request_of(form, snapshot.cluster, group.group_id, desk.ways, is_share=is_share)
@@ -159,7 +159,7 @@ class Actions:
 
     async def sweep(self, person: Person, form: Form) -> DeskEntry:
         """Plans the sweep that a form requests. Raises as `plan`."""
-        desk = self._open_desk(person)
+        desk = self.open_desk(person)
         snapshot = self.cluster(person, first(form, "cluster"))
         swept = swept_of(form)
         group_ids = [
@@ -175,7 +175,7 @@ class Actions:
 
     async def compare(self, person: Person, entry_id: str) -> DeskEntry:
         """Compares a plan with the cluster again. Raises as `plan`."""
-        desk = self._open_desk(person)
+        desk = self.open_desk(person)
         entry = self.entry(person, entry_id)
         self._check(person, entry.cluster, entry.group_ids)
         await desk.compare(entry)
@@ -183,7 +183,7 @@ class Actions:
 
     async def apply(self, person: Person, entry_id: str, confirmed: str = "") -> DeskEntry:
         """Applies a plan, if it fits. `confirmed`: its number of groups; "" is enough for one. Raises as `plan`."""
-        desk = self._open_desk(person)
+        desk = self.open_desk(person)
         entry = self.entry(person, entry_id)
         self._check(person, entry.cluster, entry.group_ids)
         count = len(entry.group_ids)
@@ -200,7 +200,7 @@ class Actions:
 
     async def undo(self, person: Person, cluster: str, change_id: str) -> DeskEntry:
         """Plans the undo of a change of the journal. Raises as `plan`."""
-        desk = self._open_desk(person)
+        desk = self.open_desk(person)
         recorded = await desk.recorded(change_id)
         if recorded is None or not self.journal().is_seen(person, recorded.head, tuple(recorded.groups)):
             raise ActionRefused(404, "The journal has no such change.", Concern.CHANGE)
@@ -231,7 +231,8 @@ class Actions:
         is_allowed = cluster is not None and not is_final and self.may(person, cluster, tuple(recorded.groups))
         return cluster if is_allowed else None
 
-    def _open_desk(self, person: Person) -> Desk:
+    def open_desk(self, person: Person) -> Desk:
+        """The desk, for a person who is logged in. Raises ActionRefused."""
         if self.desk is None:
             raise ActionRefused(403, self.why_nothing(person), Concern.SERVER)
         if not person.is_known:

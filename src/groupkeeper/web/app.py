@@ -33,7 +33,7 @@ from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.exporter import Exporter
-from groupkeeper.web.exposition import wanted_format
+from groupkeeper.web.exposition import qualities, wanted_format
 from groupkeeper.web.news import News
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.alerts import AlertsNow, alerts_page
@@ -232,7 +232,7 @@ class Site:
             return PlainTextResponse(reason, 403, HEADERS)
         form = wanted_format(request.headers.get("accept", ""))
         headers = {**HEADERS, "Content-Type": form.value, "Vary": "Accept, Accept-Encoding"}
-        if not takes_gzip(request.headers.get("accept-encoding", "")):
+        if not qualities(request.headers.get("accept-encoding", "")).get("gzip"):
             return Streamed(self._exporter.text(form), headers=headers)
         headers["Content-Encoding"] = "gzip"
         return Chunked(await asyncio.to_thread(self._exporter.gzipped, form), headers=headers)
@@ -477,15 +477,6 @@ def _set_cookie(
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def takes_gzip(accepted: str) -> bool:
-    """Whether a client accepts gzip, by its header Accept-Encoding."""
-    for part in accepted.lower().split(","):
-        coding, *parameters = (each.strip() for each in part.split(";"))
-        if coding == "gzip":
-            return not any(each.removeprefix("q=").strip("0.") == "" for each in parameters if each.startswith("q="))
-    return False
 
 
 def _iso(ms: int) -> str:

@@ -176,12 +176,9 @@ class Changes:
 
     async def _posted(self, request: Request) -> tuple[Person, Form]:
         """The sender and the fields of a form. Raises ActionRefused unless it is from one of the sender's own pages."""
-        if self._actions.desk is None:
-            raise ActionRefused(403, "This server is read-only: it was started without --allow-changes.")
-        form = await read_form(request)
         person = self._access.person(request) or NOBODY
-        if not person.is_known:
-            raise ActionRefused(403, "Nothing was changed: log in first.")
+        self._actions.open_desk(person)
+        form = await read_form(request)
         if not self._access.is_sealed(person, first(form, "seal")):
             raise ActionRefused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
         return person, form

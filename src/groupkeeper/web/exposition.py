@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -141,21 +142,19 @@ def gzipped(parts: Sequence[bytes]) -> bytes:
     return b"".join([_GZIP_HEADER, *parts, _LAST_SEGMENT, struct.pack("<LL", check, size & 0xFFFFFFFF)])
 
 
+def qualities(accepted: str) -> Mapping[str, float]:
+    """What a header accepts, with the quality of each; 0: it is not accepted."""
+    found: dict[str, float] = {}
+    for part in accepted.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        given = next((each.removeprefix("q=") for each in parameters if each.startswith("q=")), "1")
+        quality = float(given) if re.fullmatch(r"[01](\.[0-9]*)?", given) else 0
+        found[kind] = max(found.get(kind, 0), quality)
+    return found
+
+
 def wanted_format(accept: str) -> Format:
     """The format that a client prefers; Prometheus' own when both have the same quality."""
-    liked = {Format.PROMETHEUS: -1.0, Format.OPENMETRICS: -1.0}
-    for part in accept.split(","):
-        kind, *parameters = (each.strip() for each in part.lower().split(";"))
-        quality = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                try:
-                    quality = float(parameter[2:])
-                except ValueError:
-                    quality = 0.0
-        if kind == "application/openmetrics-text":
-            liked[Format.OPENMETRICS] = max(liked[Format.OPENMETRICS], quality)
-        elif kind in ("text/plain", "text/*"):
-            liked[Format.PROMETHEUS] = max(liked[Format.PROMETHEUS], quality)
-    is_open = liked[Format.OPENMETRICS] > max(0.0, liked[Format.PROMETHEUS])
+    liked = qualities(accept)
+    is_open = liked.get("application/openmetrics-text", 0) > max(liked.get("text/plain", 0), liked.get("text/*", 0))
     return Format.OPENMETRICS if is_open else Format.PROMETHEUS

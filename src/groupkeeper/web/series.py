@@ -292,7 +292,7 @@ def member_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Samp
 def log_ends(groups: Iterable[GroupView]) -> Mapping[tuple[str, int], tuple[int | None, int]]:
     """The start (None: unknown) and end of the groups' logs, by topic and partition."""
     return {
-        (row.topic, row.partition): (row.log_start_offset, row.log_end_offset)
+        row.tp: (row.log_start_offset, row.log_end_offset)
         for group in groups
         for row in group.rows
         if row.log_end_offset is not None

@@ -7,13 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from groupkeeper import shell
-from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.statuses import partition_statuses, status_row
 from groupkeeper.operations.groups import AnyMember
-from groupkeeper.operations.lag import PartitionLag
-from groupkeeper.operations.plans.changes import ChangeSummary
-from groupkeeper.operations.plans.model import GroupPlan
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.reporting.group_rows import Row, lag_row, member_row, state_row, sum_row
 from groupkeeper.operations.reporting.plan_rows import change_rows, history_row, recorded_rows
@@ -23,7 +19,7 @@ from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.actions import Actions
 from groupkeeper.web.api import documents as d
-from groupkeeper.web.api.cursors import Key, WantedPage
+from groupkeeper.web.api.cursors import WantedPage
 from groupkeeper.web.changes.desk import DeskEntry
 from groupkeeper.web.pages.alerts import AlertsNow
 from groupkeeper.web.pages.cluster import Wish, chosen
@@ -87,19 +83,18 @@ class Answers(NamedTuple):
 
         def offset_row(number: int) -> d.OffsetRow:
             row, wait = group.rows[number], group.waits[number]
-            status, why = statuses.get(TopicPartition(row.topic, row.partition), ("ok", None))
+            status, why = statuses.get(row.tp, ("ok", None))
             more = {"time_lag_ms": wait.lag_ms, "retention_margin_ms": wait.margin_ms,
                     "partition_status": str(status), "partition_reason": why or None}  # fmt: skip
             return d.OffsetRow(**_fields(lag_row(row, more)))
 
-        numbers, after = page.of(range(len(group.rows)), lambda number: _place(group.rows[number]))
+        numbers, after = page.of(range(len(group.rows)), lambda number: group.rows[number].tp)
         return d.OffsetList(offsets=[offset_row(number) for number in numbers], **_measured(snapshot), next=after)
 
     def members(self, person: Person, cluster: str, group_id: str, page: WantedPage) -> d.MemberList:
         snapshot, group = self.actions.known_group(person, cluster, group_id)
-        members: list[AnyMember] = [] if group.description is None else [*group.description.members]
-        members.sort(key=_member)
-        found, after = page.of(members, _member)
+        members: Sequence[AnyMember] = () if group.description is None else group.description.members
+        found, after = page.of(members, lambda member: (member.member_id,))
         rows = [_cut(member_row(group_id, member)) for member in found]
         return d.MemberList(members=[d.MemberRow(**row) for row in rows], **_measured(snapshot), next=after)
 
@@ -141,15 +136,17 @@ class Answers(NamedTuple):
     async def history(self, person: Person, group_id: str, page: WantedPage) -> d.HistoryList:
         record = self.actions.journal()
         changes = await record.changes(person, group_id)
-        found, after = page.of(sorted(changes, key=_latest_first), _latest_first)
+        found, after = page.of(changes, lambda change: (-change.head.time_ms, change.head.id))
         rows = [d.HistoryRow(**_fields(history_row(each)) | {"cluster": record.cluster(each.head)}) for each in found]
         return d.HistoryList(changes=rows, problem=record.said_to(person) or None, next=after)
 
     async def change(self, person: Person, change_id: str, page: WantedPage) -> d.RecordedDetail:
         recorded = await self.actions.change(person, change_id)
         head = recorded.head
-        rows = sorted(recorded_rows(recorded, Names(())), key=_row_key)
-        found, after = page.of(rows, _row_key)
+        rows = recorded_rows(recorded, Names(()))
+        found, after = page.of(
+            rows, lambda row: (str(row["group"] or row["transaction"]), str(row["topic"]), int(str(row["partition"])))
+        )
         return d.RecordedDetail(
             id=head.id,
             time=utc_text(head.time_ms),
@@ -165,16 +162,13 @@ class Answers(NamedTuple):
         )
 
     def plans(self, person: Person, page: WantedPage) -> d.PlanList:
-        entries = sorted(self.actions.entries(person), key=_latest_plan)
-        found, after = page.of(entries, _latest_plan)
+        found, after = page.of(self.actions.entries(person), lambda entry: (-entry.plan.made_ms, entry.id))
         return d.PlanList(plans=[d.PlanHead(**_plan_head(each)) for each in found], next=after)
 
     def plan(self, entry: DeskEntry, page: WantedPage) -> d.PlanDetail:
         """A plan that the person may see."""
-        planned = sorted(
-            ((group.group_id, tp, group) for group in entry.plan.groups for tp in group.changes), key=_planned_key
-        )
-        found, after = page.of(planned, _planned_key)
+        planned = ((group.group_id, tp, group) for group in entry.plan.groups for tp in group.changes)
+        found, after = page.of(planned, lambda each: (each[0], *each[1]))
         results = results_of(entry)
         rows = [
             _fields(row) | {"result": results.get((group_id, tp)) or None}
@@ -253,27 +247,3 @@ def _fields(row: Row) -> dict[str, Any]:
 def _cut(row: Row) -> dict[str, Any]:
     """A member, with its assignments cut to the longest that an answer may have."""
     return {key: value[:_MOST_PARTITIONS] if isinstance(value, list) else value for key, value in _fields(row).items()}
-
-
-def _place(row: PartitionLag) -> Key:
-    return row.topic, row.partition
-
-
-def _member(member: AnyMember) -> Key:
-    return (member.member_id,)
-
-
-def _row_key(row: Row) -> Key:
-    return str(row["group"] or row["transaction"]), str(row["topic"]), int(str(row["partition"]))
-
-
-def _planned_key(each: tuple[str, TopicPartition, GroupPlan]) -> Key:
-    return each[0], *each[1]
-
-
-def _latest_first(change: ChangeSummary) -> Key:
-    return -change.head.time_ms, change.head.id
-
-
-def _latest_plan(entry: DeskEntry) -> Key:
-    return -entry.plan.made_ms, entry.id

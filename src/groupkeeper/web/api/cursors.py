@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from groupkeeper.web.actions import ActionRefused
@@ -25,10 +25,11 @@ class WantedPage(NamedTuple):
     limit: int = USUAL
     cursor: str | None = None
 
-    def of(self, rows: Sequence[T], key: Callable[[T], Key]) -> tuple[Sequence[T], str | None]:
-        """The rows of the page, and the cursor of the next one; None: it is the last. `rows`: in the order of their
-        keys. Raises ActionRefused.
+    def of(self, all_rows: Iterable[T], key: Callable[[T], Key]) -> tuple[Sequence[T], str | None]:
+        """The rows of the page, in the order of their keys, and the cursor of the next page; None: it is the last.
+        Raises ActionRefused.
         """
+        rows = sorted(all_rows, key=key)
         try:
             start = 0 if self.cursor is None else bisect_right(rows, _read(self.cursor), key=key)
         except (ValueError, TypeError):

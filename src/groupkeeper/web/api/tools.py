@@ -128,11 +128,16 @@ def _of(asked: Asked) -> tuple[Toolbox, Person]:
     return toolbox, toolbox.person(asked.request_context.request)
 
 
+async def _looked(asked: Asked, cluster: str | None) -> tuple[Toolbox, Person]:
+    toolbox, person = _of(asked)
+    await toolbox.look(cluster)
+    return toolbox, person
+
+
 @_answering_errors
 async def list_clusters(asked: Asked) -> d.ClusterList:
     """The clusters: how many groups have which status, with the sums of lag."""
-    toolbox, person = _of(asked)
-    await toolbox.look(None)
+    toolbox, person = await _looked(asked, None)
     return toolbox.answers.clusters(person)
 
 
@@ -141,8 +146,7 @@ async def list_groups(
     asked: Asked, cluster: str, q: str = "", status: Status | None = None, limit: Limit = 50, cursor: Cursor = None
 ) -> d.GroupList:
     """The groups of a cluster by name, with status, reason, lag and trend. `q`: a part of the name."""
-    toolbox, person = _of(asked)
-    await toolbox.look(cluster)
+    toolbox, person = await _looked(asked, cluster)
     wish, page = Wish(q, status or ""), WantedPage(limit, cursor)
     return await asyncio.to_thread(toolbox.answers.groups, person, cluster, wish, page)
 
@@ -150,8 +154,7 @@ async def list_groups(
 @_answering_errors
 async def describe_group(asked: Asked, cluster: str, group: str, limit: Limit = 20) -> DescribedGroup:
     """A group with its first partitions (offsets, lag, status of each) and members."""
-    toolbox, person = _of(asked)
-    await toolbox.look(cluster)
+    toolbox, person = await _looked(asked, cluster)
     answers, page = toolbox.answers, WantedPage(limit)
     found = answers.group(person, cluster, group)
     members = answers.members(person, cluster, group, page).members
@@ -166,8 +169,7 @@ async def explain_group(
     """Why a group does not move: two looks at the cluster, and facts, the reason first, each with a command that
     helps. Values of records are never shown.
     """
-    toolbox, person = _of(asked)
-    await toolbox.look(cluster)
+    toolbox, person = await _looked(asked, cluster)
     toolbox.answers.actions.group(person, cluster, group)
     async with toolbox.open_admins[cluster]() as admin:
         found = await explain(admin, group, interval_s=interval_s)
@@ -188,16 +190,14 @@ async def explain_group(
 @_answering_errors
 async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d.PlanDetail:
     """Plan to reset, clone or delete a group's offsets: before and after of each partition. Nothing is changed."""
-    toolbox, person = _of(asked)
-    await toolbox.look(wanted.cluster)
+    toolbox, person = await _looked(asked, wanted.cluster)
     return toolbox.answers.plan(await toolbox.actions.plan(person, wanted.form()), WantedPage(limit))
 
 
 @_answering_errors
 async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 50) -> d.PlanDetail:
     """Plan the undo of a change; `apply_plan` applies it. Nothing is changed."""
-    toolbox, person = _of(asked)
-    await toolbox.look(cluster)
+    toolbox, person = await _looked(asked, cluster)
     return toolbox.answers.plan(await toolbox.actions.undo(person, cluster, change_id), WantedPage(limit))
 
 
@@ -218,8 +218,7 @@ async def show_plan(asked: Asked, plan_id: str, limit: Limit = 50, cursor: Curso
 @_answering_errors
 async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor: Cursor = None) -> d.HistoryList:
     """The journal: changes that were made, the latest first. Their ids are for `plan_undo`."""
-    toolbox, person = _of(asked)
-    await toolbox.look(None)
+    toolbox, person = await _looked(asked, None)
     await toolbox.actions.journal().refresh(_JOURNAL_S)
     return await toolbox.answers.history(person, group, WantedPage(limit, cursor))
 

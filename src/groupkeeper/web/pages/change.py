@@ -85,10 +85,7 @@ def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
         '<label>commit again what the brokers would remove within<input type="text" '
         'name="expiring" size="10" placeholder="2d"/></label></fieldset>'
     )
-    form = (
-        f'<form method="post" action="/sweep" class="card tall">{viewer.sealed({"cluster": cluster})}{fields}'
-        '<p><button type="submit">Plan the sweep</button></p></form>'
-    )
+    form = _posted("/sweep", viewer, {"cluster": cluster}, fields, "Plan the sweep")
     note = (
         '<p class="soft">The plan has a reason beside each offset. Nothing is changed before you apply it. When '
         "offsets were committed is read from __consumer_offsets.</p>"
@@ -117,8 +114,12 @@ def _by_tool(why: NotOfConsumers | str, words: Sequence[str]) -> str:
 
 def _form(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, deed: str, fields: str, button: str) -> str:
     hidden = {"cluster": snapshot.cluster, "group": group.group_id, "deed": deed}
+    return _posted("/plan", viewer, hidden, fields, button)
+
+
+def _posted(path: str, viewer: Viewer, hidden: Mapping[str, str], fields: str, button: str) -> str:
     return (
-        f'<form method="post" action="/plan" class="card tall">{viewer.sealed(hidden)}{fields}'
+        f'<form method="post" action="{path}" class="card tall">{viewer.sealed(hidden)}{fields}'
         f'<p><button type="submit">{button}</button></p></form>'
     )
 

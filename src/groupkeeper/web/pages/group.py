@@ -112,7 +112,7 @@ def _facts(group: GroupView, statuses: GroupStatuses, at_ms: int) -> str:
         ("type", group.group_type or "—"),
         ("state", re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr/>", group.group_state or "—")),
         ("members", words.number(group.members)),
-        ("lag", _records(group.lag)),
+        ("lag", parts.lag(group.lag, parts.records)),
         *(
             [("lost", parts.records(group.lag.lost)), ("readable", parts.records(group.lag.readable))]
             if group.lag.lost
@@ -155,12 +155,6 @@ def _why(snapshot: ClusterSnapshot, group: GroupView, found: Sequence[Fact], way
     ask = markup.sentence(text(command(way, ("groups", "why"), (group.group_id,))))
     more = f'<p class="note">More, with the record and the transaction: <code>{ask}</code></p>'
     return f'<h2>Why it does not move</h2><div class="card"><ol>{"".join(items)}</ol>{more}</div>' if items else ""
-
-
-def _records(lag: LagSum) -> str:
-    if lag.is_least and not lag.lag:
-        return parts.UNKNOWN
-    return f"{'≥ ' if lag.is_least else ''}{parts.records(lag.lag)}"
 
 
 def _uncommitted(lag: LagSum) -> str:
@@ -216,10 +210,8 @@ def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
 def _members(group: GroupView) -> str:
     if group.description is None:
         return markup.nothing("Its members are not known now.")
-    if not group.description.members:
-        return markup.nothing("The group has no members.")
     members: Sequence[AnyMember] = group.description.members
-    return markup.table(_MEMBERS, members, "members", most=_MOST_ROWS)
+    return markup.table(_MEMBERS, members, "members", most=_MOST_ROWS, none="The group has no members.")
 
 
 def _target(member: AnyMember) -> str:
@@ -248,9 +240,8 @@ def _partitions(tps: Sequence[TopicPartition]) -> str:
 
 
 def _events(changes: Sequence[Noted]) -> str:
-    if not changes:
-        return markup.nothing("No change of a member, assignment or state was seen.")
-    return markup.table(_EVENTS, changes[-_MOST_EVENTS:][::-1], "events")
+    none = "No change of a member, assignment or state was seen."
+    return markup.table(_EVENTS, changes[-_MOST_EVENTS:][::-1], "events", none=none)
 
 
 _EVENTS: Sequence[PageColumn[Noted]] = [

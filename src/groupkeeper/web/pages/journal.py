@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import NamedTuple
 
 from groupkeeper import shell
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.html import markup
 from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
+from groupkeeper.operations.plans.model import Change
 from groupkeeper.rules import words
 from groupkeeper.web.actions import why_left_out
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
@@ -18,7 +17,7 @@ from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import ROWS, Order
 from groupkeeper.web.pages.parts import Viewer
-from groupkeeper.web.pages.plan import subject_of
+from groupkeeper.web.pages.plan import COLUMNS, PartitionOutcome, subject_of
 
 _MOST_NAMES = 3
 _MOST_ROWS = 2000
@@ -60,7 +59,7 @@ def journal_page(
 _CHANGES: Sequence[PageColumn[tuple[ChangeRecord, ChangeSummary]]] = [
     PageColumn("when", lambda of: _link_to(of[1].head.id, words.moment(of[1].head.time_ms)), "t"),
     PageColumn("what", lambda of: markup.text(of[1].head.kind), "t"),
-    PageColumn("names", lambda of: _names(of[1].names), "name"),
+    PageColumn("names", lambda of: words.several([*map(markup.text, of[1].names)], _MOST_NAMES), "name"),
     PageColumn("cluster", lambda of: markup.text(of[0].cluster(of[1].head) or of[1].head.cluster_id), "t"),
     PageColumn("by", lambda of: markup.text(of[1].head.user), "name"),
     PageColumn("result", lambda of: str(of[1].result), "t"),
@@ -72,11 +71,6 @@ _CHANGES: Sequence[PageColumn[tuple[ChangeRecord, ChangeSummary]]] = [
 def changes_table(record: ChangeRecord, changes: Sequence[ChangeSummary]) -> str:
     """Changes as a table."""
     return markup.table(_CHANGES, [(record, each) for each in changes[:ROWS]], "changes")
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(map(markup.text, names[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _link_to(change_id: str, name: str = "") -> str:
@@ -125,8 +119,7 @@ def change_made_page(
             f"<code>{escape(shell.text(command))}</code></p>"
         )
     elif may_undo and cluster is not None:
-        fields = viewer.sealed({"cluster": cluster, "change": head.id})
-        undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
+        undo = parts.undo_form(viewer, cluster, head.id)
     earlier = "" if head.undoes is None else f"<p>It undoes {_link_to(head.undoes)}.</p>"
     body = (
         f'<p class="banner {tone}">{summary}{broken}</p><div class="card">{markup.numbers(pairs)}'
@@ -137,34 +130,18 @@ def change_made_page(
     return parts.page(f"Change {head.id}", body, [*_TOP, ("journal", "/journal")], viewer)
 
 
-class _PartitionOutcome(NamedTuple):
-    """The outcome for the offset of a partition."""
-
-    group_id: str
-    tp: TopicPartition
-    before: OffsetAndMetadata | None
-    after: OffsetAndMetadata | None
-    problem: str
-
-
-_PARTITIONS: Sequence[PageColumn[_PartitionOutcome]] = [
-    PageColumn("group", lambda each: markup.text(each.group_id), "name"),
-    PageColumn("topic", lambda each: markup.text(each.tp.topic), "name"),
-    PageColumn("partition", lambda each: str(each.tp.partition), "n"),
-    PageColumn("before", lambda each: parts.offset(each.before, "none"), "n"),
-    PageColumn("after", lambda each: parts.offset(each.after, "deleted"), "n"),
-    PageColumn("problem", lambda each: markup.sentence(each.problem), "why"),
+_PARTITIONS: Sequence[PageColumn[PartitionOutcome]] = [
+    *COLUMNS[:5],
+    PageColumn("problem", lambda each: markup.sentence(each.result), "why"),
 ]
 
 
 def _partitions(recorded: Recorded) -> str:
     errors = {(one.group_id, one.topic, one.partition): f"{one.error}: {one.message}" for one in recorded.lost}
     rows = [
-        _PartitionOutcome(
-            group_id, tp, before, after, errors.get((group_id, *tp)) or errors.get((group_id, None, None)) or " "
-        )
-        for group_id, pairs in recorded.groups.items()
-        for tp, (before, after) in pairs.items()
+        PartitionOutcome(name, tp, Change(*pair), errors.get((name, *tp)) or errors.get((name, None, None)) or " ")
+        for name, pairs in recorded.groups.items()
+        for tp, pair in pairs.items()
     ]
     columns = [_PARTITIONS[0]._replace(title=str(recorded.head.subject)), *_PARTITIONS[1:]]
     return markup.table(columns, rows, "partitions", most=_MOST_ROWS)
@@ -188,7 +165,7 @@ def plans_page(entries: Sequence[DeskEntry], viewer: Viewer) -> str:
         '<p class="soft">Plans that were made from pages since the server was started, the latest first. '
         '<a href="/journal">The journal</a> has all changes.</p>'
     )
-    table = markup.table(_PLANS, entries, "plans") if entries else markup.nothing("There are none.")
+    table = markup.table(_PLANS, entries, "plans", none="There are none.")
     return parts.page("Plans", note + table, _TOP, viewer)
 
 

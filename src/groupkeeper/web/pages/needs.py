@@ -110,10 +110,9 @@ def _figures(row: JudgedGroup) -> str:
     group = row.group
     wait = group.wait
     lost = f" <small>{words.amount(group.lag.lost)} lost</small>" if group.lag.lost else ""
-    records = "unknown" if group.lag.is_least and not group.lag.lag else words.amount(group.lag.lag)
     pairs = {
         "members": "none" if group.members == 0 else words.number(group.members),
-        "records to read": f"{'≥ ' * (group.lag.is_least and bool(group.lag.lag))}{records}{lost}",
+        "records to read": parts.lag(group.lag, words.amount) + lost,
         "trend": _trend(row),
         "time lag": parts.time_lag(group.lag, wait),
         "may be removed": "—" if wait.margin_ms is None else within(wait.margin_ms),
@@ -132,7 +131,7 @@ def _trend(row: JudgedGroup) -> str:
 def _concern(one: Need, statuses: GroupStatuses, cause: Fact | None) -> UrgencyFacts:
     """The facts of a group's urgency, with the reader and the reason of the partition that decides."""
     group, tp = one.row.group, statuses.worst and statuses.worst[0]
-    readers = [each.member for each in group.rows if tp == (each.topic, each.partition) and each.member]
+    readers = [each.member for each in group.rows if tp == each.tp and each.member]
     return one.row.urgency_facts._replace(
         reader=named(readers) if readers else "",
         why=(reason_of(group, statuses.worst) or "") if cause is None else told(cause),

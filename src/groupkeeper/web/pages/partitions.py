@@ -88,7 +88,7 @@ def partition_rows(
     """All partitions of a group in order."""
     rows = []
     for row, wait in zip(group.rows, group.waits, strict=True):
-        tp = TopicPartition(row.topic, row.partition)
+        tp = row.tp
         stood = group.stood.get(tp)
         stood_ms = None if stood is None else max(0, snapshot.at_ms - stood.since_ms)
         status = statuses.get(tp, WELL)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -252,14 +252,14 @@ def since(ms: int, now_ms: int) -> str:
     return clock[:5] if now_ms - ms < _DAY_MS else day
 
 
-def problems(found: Sequence[Problem]) -> str:
-    """The list of problems; "": there are none."""
+def problems(found: Sequence[Problem], most: int = _MOST_PROBLEMS, name: str = "", *, with_group: bool = False) -> str:
+    """The list of the first problems; "": there are none. `name`: its id. `with_group`: each names its group."""
     if not found:
         return ""
-    items = "".join(f"<li>{problem(each)}</li>" for each in found[:_MOST_PROBLEMS])
-    left = len(found) - _MOST_PROBLEMS
-    more = f"<li>and {left:,} more</li>" if left > 0 else ""
-    return f'<ul class="problems">{items}{more}</ul>'
+    items = [problem(each, with_group=with_group) for each in found[:most]]
+    items += [f"and {len(found) - most:,} more"] if len(found) > most else []
+    own = f' id="{name}"' if name else ""
+    return f'<ul class="problems"{own}>{"".join(f"<li>{each}</li>" for each in items)}</ul>'
 
 
 def problem(of: Problem, *, with_group: bool = False) -> str:
@@ -326,6 +326,12 @@ def _down(snapshot: ClusterSnapshot, now_ms: int) -> str:
     )
 
 
+def undo_form(viewer: Viewer, cluster: str, change_id: str) -> str:
+    """A form that plans the undo of a change."""
+    fields = viewer.sealed({"cluster": cluster, "change": change_id})
+    return f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
+
+
 def old(snapshot: ClusterSnapshot, html: str) -> str:
     """HTML with numbers of a cluster, marked if they are old."""
     return html if snapshot.is_up else f'<div class="old"><p class="soft">Last known:</p>{html}</div>'
@@ -354,11 +360,11 @@ def records(value: int | None) -> str:
 UNKNOWN = "unknown"
 
 
-def lag(of: LagSum) -> str:
-    """The number of waiting records, "≥" if it is a lower bound."""
+def lag(of: LagSum, number: Callable[[int | None], str] = words.number) -> str:
+    """The number of waiting records as `number` writes it, "≥" if it is a lower bound."""
     if of.is_least and not of.lag:
         return UNKNOWN
-    return f"≥ {words.number(of.lag)}" if of.is_least else words.number(of.lag)
+    return f"{'≥ ' * of.is_least}{number(of.lag)}"
 
 
 def lag_and_lost(of: LagSum) -> str:

@@ -30,7 +30,7 @@ _TITLES = {
 }
 
 
-class _Planned(NamedTuple):
+class PartitionOutcome(NamedTuple):
     """The change of a partition, and its outcome."""
 
     group_id: str
@@ -39,7 +39,7 @@ class _Planned(NamedTuple):
     result: str
 
 
-_COLUMNS: Sequence[PageColumn[_Planned]] = [
+COLUMNS: Sequence[PageColumn[PartitionOutcome]] = [
     PageColumn("group", lambda each: markup.text(each.group_id), "name"),
     PageColumn("topic", lambda each: markup.text(each.tp.topic), "name"),
     PageColumn("partition", lambda each: str(each.tp.partition), "n"),
@@ -66,7 +66,7 @@ def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
         crumbs.append((of, parts.url("/group", cluster=entry.cluster, group=of)))
     problems, notes = problems_of(entry), notes_of(entry)
     body = (
-        f"{_headline(entry, problems)}{_problems(problems)}{_facts(entry)}"
+        f"{_headline(entry, problems)}{parts.problems(problems, 50, 'why', with_group=True)}{_facts(entry)}"
         f"{_list(notes)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"
     )
     return parts.page(f"Plan: {_TITLES.get(entry.plan.kind, str(entry.plan.kind))} {of}", body, crumbs, viewer)
@@ -132,14 +132,6 @@ def outcome_of(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]
     return ("bad", "There is nothing that can be changed.") if problems else ("none", "There is nothing to do.")
 
 
-def _problems(problems: Sequence[Problem]) -> str:
-    if not problems:
-        return ""
-    items = "".join(f"<li>{parts.problem(each, with_group=True)}</li>" for each in problems[:50])
-    left = len(problems) - 50
-    return f'<ul class="problems" id="why">{items}{f"<li>and {left:,} more</li>" if left > 0 else ""}</ul>'
-
-
 def _list(notes: Iterable[str]) -> str:
     items = "".join(f"<li>{markup.sentence(note)}</li>" for note in notes)
     return f'<ul class="problems">{items}</ul>' if items else ""
@@ -170,8 +162,7 @@ def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
     if entry.stage is not DeskStage.PLANNED:
         undo = ""
         if entry.change_id and entry.stage is DeskStage.APPLIED:
-            fields = viewer.sealed({"cluster": entry.cluster, "change": entry.change_id})
-            undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
+            undo = parts.undo_form(viewer, entry.cluster, entry.change_id)
         return f'<div class="actions">{undo}{file}</div>'
     confirm = ""
     if len(entry.group_ids) > 1:
@@ -188,18 +179,17 @@ def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
 
 
 def _table(entry: DeskEntry) -> str:
-    if not entry.plan.groups:
-        return markup.nothing("No partition with a committed offset is affected.")
     results = results_of(entry)
     rows = [
-        _Planned(group.group_id, tp, change, results.get((group.group_id, tp), ""))
+        PartitionOutcome(group.group_id, tp, change, results.get((group.group_id, tp), ""))
         for group in entry.plan.groups
         for tp, change in group.changes.items()
     ]
     left_out = [] if len(entry.group_ids) > 1 else ["group"]
     left_out += [] if any(each.change.certainty for each in rows) else ["certainty"]
-    columns = [each for each in _COLUMNS if each.title not in left_out]
-    return markup.table(columns, rows, "partitions", most=_MOST_ROWS, rest="; the file has all")
+    columns = [each for each in COLUMNS if each.title not in left_out]
+    none = "No partition with a committed offset is affected."
+    return markup.table(columns, rows, "partitions", most=_MOST_ROWS, rest="; the file has all", none=none)
 
 
 def results_of(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:

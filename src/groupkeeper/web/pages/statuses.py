@@ -40,7 +40,7 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, statuses: GroupStatus
     done: dict[TopicPartition, None] = {}
     by_partition = statuses.by_partition
     for row, wait in zip(group.rows, group.waits, strict=True):
-        tp = TopicPartition(row.topic, row.partition)
+        tp = row.tp
         rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
         if wait.held_at is not None:
             held[tp] = wait.holder

@@ -41,16 +41,13 @@ _MEMBERS: Sequence[PageColumn[StreamsMemberDescription]] = [
 
 def topology(group: StreamsGroupDescription) -> str:
     """The parts of the topology, with the topics that each reads and writes."""
-    if not group.subtopologies:
-        return markup.nothing("No member has sent its topology yet.")
-    return markup.table(_PARTS, group.subtopologies, "parts of the topology", most=_MOST_ROWS)
+    none = "No member has sent its topology yet."
+    return markup.table(_PARTS, group.subtopologies, "parts of the topology", most=_MOST_ROWS, none=none)
 
 
 def members(group: StreamsGroupDescription) -> str:
     """The members with their tasks and target tasks."""
-    if not group.members:
-        return markup.nothing("There are none.")
-    return markup.table(_MEMBERS, group.members, "members", most=_MOST_ROWS)
+    return markup.table(_MEMBERS, group.members, "members", most=_MOST_ROWS, none="There are none.")
 
 
 def _target(member: StreamsMemberDescription) -> str:
@@ -63,13 +60,9 @@ def _target(member: StreamsMemberDescription) -> str:
 
 def _tasks(tasks: Sequence[StreamsTask]) -> str:
     """Tasks as Kafka Streams calls them: 0_3 is partition 3 of part 0."""
-    shown = ", ".join(f"{markup.text(part)}_{partition}" for part, partition in sorted(tasks)[:_MOST_NAMES])
-    left = len(tasks) - _MOST_NAMES
-    return (shown or "none") + (f" and {left:,} more" if left > 0 else "")
+    shown = [f"{markup.text(part)}_{partition}" for part, partition in sorted(tasks)]
+    return words.several(shown, _MOST_NAMES) or "none"
 
 
 def _names(names: Iterable[str]) -> str:
-    some = list(names)
-    left = len(some) - _MOST_NAMES
-    shown = ", ".join(map(markup.text, some[:_MOST_NAMES]))
-    return (shown or "—") + (f" and {words.number(left)} more" if left > 0 else "")
+    return words.several([*map(markup.text, names)], _MOST_NAMES) or "—"
