@@ -37,7 +37,7 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
     bad: list[tuple[TopicPartition, Status]] = []
     first: tuple[int, rules.Facts | None] = 0, None
     if not _is_well(group, still_ms):
-        for row, facts, status in _of_partitions(group, still_ms, now_ms):
+        for row, facts, status in _of_partitions(group, now_ms):
             if rules.RANKS[status] > rules.RANKS[worst]:
                 worst, first = status, (0, None)
             if status is worst and (facts.waits_ms or 0) >= first[0]:
@@ -79,10 +79,9 @@ def group_catch_up_ms(group: GroupView) -> int | None:
 
 def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tuple[Status, str]]:
     """The status, and its reason, of each partition with something to read, or unknown."""
-    still_ms = _still_ms(group, now_ms)
     return {
         row.tp: (status, rules.reason(facts, status))
-        for row, facts, status in _of_partitions(group, still_ms, now_ms)
+        for row, facts, status in _of_partitions(group, now_ms)
         if row is not None
     }
 
@@ -108,7 +107,7 @@ def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str
 
 def since_ms(group: GroupView, tp: TopicPartition, now_ms: int) -> int | None:
     """Since when a partition has had its status, in ms; None: unknown, or the status begins at no certain time."""
-    for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
+    for row, facts, status in _of_partitions(group, now_ms):
         if row is not None and tp == row.tp:
             age_ms = rules.status_age_ms(facts, status)
             return None if age_ms is None else now_ms - age_ms
@@ -142,9 +141,8 @@ def may_be(group: GroupView, now_ms: int) -> str | None:
 
 
 def _missing(group: GroupView, now_ms: int, *, is_first_poll: bool = False) -> list[tuple[Status, str]]:
-    still_ms = _still_ms(group, now_ms)
     missing: dict[Status, str] = {}
-    for _, facts, _ in _of_partitions(group, still_ms, now_ms):
+    for _, facts, _ in _of_partitions(group, now_ms):
         if facts.lag and facts.is_waiting is not False:
             missing |= rules.not_judged(facts._replace(still_ms=None) if is_first_poll else facts)
     return sorted(missing.items(), key=lambda each: rules.RANKS[each[0]])
@@ -172,12 +170,10 @@ def _is_well(group: GroupView, still_ms: int | None) -> bool:
     return is_known and is_read and rules.are_well(wait.lag_ms or 0, wait.margin_ms, group.members, still_ms)
 
 
-def _of_partitions(
-    group: GroupView, still_ms: int | None, now_ms: int
-) -> Iterator[tuple[PartitionLag | None, rules.Facts, Status]]:
+def _of_partitions(group: GroupView, now_ms: int) -> Iterator[tuple[PartitionLag | None, rules.Facts, Status]]:
     """The facts and status of partitions with something to read, or with unknown values."""
     members, unread, gap_ms = group.members, group.unread, group.usual_gap_ms
-    is_simple = _is_simple(group)
+    is_simple, still_ms = _is_simple(group), _still_ms(group, now_ms)
     if not group.rows and group.lag.lag:  # from the history, which has no partitions
         lag, wait = group.lag, group.wait
         is_waiting = None if wait.lag_ms is None else bool(wait.waiting)

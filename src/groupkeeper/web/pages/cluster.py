@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import NamedTuple
 
@@ -75,11 +76,11 @@ class Wish(NamedTuple):
     def ordering(self) -> Order:
         return Order(self.sort, self.order, self.page, _ASCENDING_FIRST)
 
-    def link(self, path: str, cluster: str, other: Mapping[str, str | int] = {}) -> str:
-        """The link to this view with `other` parameters."""
-        own: dict[str, str | int] = {"q": self.text, "status": self.status, "type": self.kind, "state": self.state,
-                                     **self.ordering.parameters}  # fmt: skip
-        return parts.url(path, cluster=cluster, **{**own, **other})
+    @property
+    def parameters(self) -> dict[str, str | int]:
+        """The parameters of the view's URL."""
+        return {"q": self.text, "status": self.status, "type": self.kind, "state": self.state,
+                **self.ordering.parameters}  # fmt: skip
 
 
 def _one_of(known: Iterable[str], text: str) -> str:
@@ -120,11 +121,9 @@ def cluster_page(
     rows = chosen(judge(snapshot), wish)
     order = wish.ordering
 
-    def link(other: Mapping[str, str | int]) -> str:
-        return wish.link("/cluster", snapshot.cluster, other)
-
+    link = partial(parts.url, "/cluster", cluster=snapshot.cluster, **wish.parameters)
     counts = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
-    csv_link = wish.link("/groups.csv", snapshot.cluster)
+    csv_link = parts.url("/groups.csv", cluster=snapshot.cluster, **wish.parameters)
     heads = order.heads(COLUMNS, link)
     table = markup.table(COLUMNS, order.cut(rows), "groups", heads=heads, untitled=UNTITLED)
     topics_link = parts.url("/topics", cluster=snapshot.cluster)

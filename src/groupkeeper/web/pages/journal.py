@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 
 from groupkeeper import shell
@@ -34,9 +35,7 @@ def journal_page(
     order = Order.of(parameters)
     wanted = [each for each in changes if not group or group in each.groups]
 
-    def link(other: Mapping[str, str | int]) -> str:
-        return parts.url("/journal", **{"group": group, **other})
-
+    link = partial(parts.url, "/journal", group=group)
     form = (
         f'<form method="get" action="/journal"><label>group<input type="search" name="group" value="{escape(group)}"/>'
         '</label><button type="submit">Show</button></form>'

@@ -10,8 +10,8 @@ from groupkeeper.html.markup import PageColumn
 
 ROWS = 100
 
-Link = Callable[[Mapping[str, str | int]], str]
-"""Returns the URL of the same list with other parameters."""
+Link = Callable[..., str]
+"""Returns the URL of the same list with other parameters, by their names."""
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Order(NamedTuple):
             return column.head()
         is_own = self.sort == column.key
         goes_down = not self.is_down if is_own else column.key not in self.ascending
-        address = link({"sort": column.key, "order": "down" if goes_down else "up"})
+        address = link(sort=column.key, order="down" if goes_down else "up")
         mark = (" ▼" if self.is_down else " ▲") if is_own else ""
         aria = f' aria-sort="{"descending" if self.is_down else "ascending"}"' if is_own else ""
         return column.head(f'<a href="{address}">{column.title}{mark}</a>', aria)
@@ -73,8 +73,8 @@ class Order(NamedTuple):
         pages, number = self._pages(count), self._number(count)
         if pages == 1:
             return ""
-        before = f'<a rel="prev" href="{link({"page": number - 1})}">before</a>' if number > 1 else ""
-        after = f'<a rel="next" href="{link({"page": number + 1})}">after</a>' if number < pages else ""
+        before = f'<a rel="prev" href="{link(page=number - 1)}">before</a>' if number > 1 else ""
+        after = f'<a rel="next" href="{link(page=number + 1)}">after</a>' if number < pages else ""
         return f'<nav aria-label="pages">{before}<span>page {number:,} of {pages:,}</span>{after}</nav>'
 
     def _number(self, count: int) -> int:

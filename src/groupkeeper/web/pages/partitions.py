@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupType, TopicPartition
@@ -113,10 +114,7 @@ def partitions_table(
     if not group.rows:
         return markup.nothing("It has no committed offsets, or you may not see their topics.")
 
-    def link(other: Mapping[str, str | int]) -> str:
-        own: dict[str, str | int] = {**order.parameters, **other}
-        return parts.url("/group", cluster=snapshot.cluster, group=group.group_id, **own)
-
+    link = partial(parts.url, "/group", cluster=snapshot.cluster, group=group.group_id, **order.parameters)
     columns = _columns(group)
     rows = partition_rows(known, group, statuses, order, marked)
     table = markup.table(columns, rows[:_MOST_ROWS], "partitions", heads=order.heads(columns, link))

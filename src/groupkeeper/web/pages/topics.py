@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import NamedTuple
 
@@ -108,9 +109,7 @@ def topics_page(
     topics = topics_of(snapshot, text.lower())
     ordered(topics, _COLUMNS, order)
 
-    def link(other: Mapping[str, str | int]) -> str:
-        return parts.url("/topics", cluster=snapshot.cluster, **{"q": text, **order.parameters, **other})
-
+    link = partial(parts.url, "/topics", cluster=snapshot.cluster, q=text, **order.parameters)
     form = (
         f'<form method="get" action="/topics"><input type="hidden" name="cluster" value="{escape(snapshot.cluster)}"/>'
         f'<label>name contains<input type="search" name="q" value="{escape(text)}"/></label>'
@@ -159,10 +158,7 @@ def topic_page(
     readers = sorted(topic.readers, key=lambda reader: reader.group.group_id)
     ordered(readers, _READER_COLUMNS, order)
 
-    def link(other: Mapping[str, str | int]) -> str:
-        address: dict[str, str | int] = {"topic": topic.name, **order.parameters, **other}
-        return parts.url("/topic", cluster=snapshot.cluster, **address)
-
+    link = partial(parts.url, "/topic", cluster=snapshot.cluster, topic=topic.name, **order.parameters)
     pairs = [
         ("partitions", words.number(topic.partitions)),
         ("groups", words.number(len(topic.readers))),
