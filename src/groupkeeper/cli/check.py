@@ -6,8 +6,8 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_output
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_output
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Schema, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
@@ -114,8 +114,6 @@ class _Check:
         self._limits = _limits(options)
         if not self._limits:
             raise UsageMistake("no limit is given: for example --max-lag 1000 or --max-time-lag 10m")
-        names_of(options, "groups")
-        names_of(options, "topic")
 
     async def pages(self, session: ClusterSession) -> AsyncIterator[Page]:
         options = session.options

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from groupkeeper.cli.framework import context_files, values
-from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, add_output, check, print_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family
+from groupkeeper.cli.framework.clusters import Cluster, add_output, check, print_report
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family, UsageMistake
 from groupkeeper.cli.framework.context_files import Context, ContextProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.reports import Column, Page, Row, Schema

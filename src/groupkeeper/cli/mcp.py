@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, refusing
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.clusters import admin_of
+from groupkeeper.cli.framework.commands import Command, UsageMistake, refusing
 from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of

@@ -12,8 +12,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import garbage, values
-from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, refusing
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.clusters import admin_of
+from groupkeeper.cli.framework.commands import Command, UsageMistake, refusing
 from groupkeeper.cli.framework.group_arguments import LAG_TO
 from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.cli.framework.output import complain

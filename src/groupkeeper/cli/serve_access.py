@@ -8,7 +8,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupkeeper.cli.framework.clusters import UsageMistake
+from groupkeeper.cli.framework.commands import UsageMistake
 from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.several_clusters import choice_of
 from groupkeeper.cli.serve_files import ServedFile, read_file

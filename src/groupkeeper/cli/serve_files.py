@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from groupkeeper.cli.framework.clusters import UsageMistake
+from groupkeeper.cli.framework.commands import UsageMistake
 
 _LOG = logging.getLogger("groupkeeper.serve")
 _LOOK_S = 5.0

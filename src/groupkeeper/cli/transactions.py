@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family, UsageMistake
 from groupkeeper.cli.framework.execution import add_executing, check_context, not_yet, show_first
 from groupkeeper.cli.framework.journals import own_recorder
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Schema
@@ -129,13 +129,12 @@ def _add_list(command: ArgumentParser) -> None:
     add("--older-than", type=values.span_ms, help="only transactions open for longer")
     add("--all", action="store_true", help="also transactional ids without an open transaction")
     add_cluster(command, may_be_several=True)
-    command.checks.append(_mistake_in_list)
+    command.checks.append(_check_list)
 
 
-def _mistake_in_list(options: Namespace) -> str | None:
+def _check_list(options: Namespace) -> None:
     if options.all and (options.hanging or options.older_than or options.topic):
-        return "argument --all: not allowed with --hanging, --older-than or --topic"
-    return None
+        raise UsageMistake("argument --all: not allowed with --hanging, --older-than or --topic")
 
 
 async def _list_pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -305,15 +304,14 @@ def _add_abort(command: ArgumentParser) -> None:
     add("--force", action="store_true", help=forced)
     add_executing(command, "abort the transaction", counts_groups=False)
     add_cluster(command)
-    command.checks.append(_mistake_in_abort)
+    command.checks.append(_check_abort)
 
 
-def _mistake_in_abort(options: Namespace) -> str | None:
+def _check_abort(options: Namespace) -> None:
     if (options.transaction is None) == (options.partition is None):
-        return "name one transaction: its transactional id, or --partition TOPIC:PARTITION"
+        raise UsageMistake("name one transaction: its transactional id, or --partition TOPIC:PARTITION")
     if options.partition is None and (options.producer_id is not None or options.force):
-        return "arguments --producer-id and --force: only with --partition"
-    return None
+        raise UsageMistake("arguments --producer-id and --force: only with --partition")
 
 
 async def _abort_pages(session: ClusterSession) -> AsyncIterator[Page]:

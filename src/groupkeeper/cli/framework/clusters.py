@@ -7,12 +7,12 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, NamedTuple
 
 from groupkeeper.cli.framework import context_files, garbage, render, values
-from groupkeeper.cli.framework.commands import ArgumentParser
+from groupkeeper.cli.framework.commands import ArgumentParser, UsageMistake, refusing
 from groupkeeper.cli.framework.output import complain, flush, say
 from groupkeeper.cli.framework.reports import Page, Problem, Schema, Value, problem_of
 from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour, is_terminal
@@ -29,20 +29,6 @@ PATIENCE_S = 1.0
 
 Pages = Callable[["ClusterSession"], AsyncIterator[Page]]
 """The body of a command: sends requests, and yields its report page by page. An exception is the last problem."""
-
-
-class UsageMistake(Exception):
-    """The arguments make no sense together, or for the client."""
-
-
-@contextmanager
-def refusing(options: Namespace) -> Iterator[None]:
-    """Ends the command with a wrong usage where the block raises UsageMistake."""
-    try:
-        yield
-    except UsageMistake as mistake:
-        options.refuse(str(mistake))
-        raise
 
 
 class Cluster(NamedTuple):

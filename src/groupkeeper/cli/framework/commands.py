@@ -11,12 +11,27 @@ import argparse
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from groupkeeper import __version__
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.rules.words import capitalized
+
+
+class UsageMistake(Exception):
+    """The arguments make no sense together, or for the client."""
+
+
+@contextmanager
+def refusing(options: Namespace) -> Iterator[None]:
+    """Ends the command with a wrong usage where the block raises UsageMistake."""
+    try:
+        yield
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
 
 
 class CommandName(NamedTuple):
@@ -113,7 +128,7 @@ class ArgumentParser(argparse.ArgumentParser):
     """argparse's, but options are not abbreviated, errors suggest what was meant, and bad output is a failure.
 
     Attributes:
-        checks: each returns an error about the parsed options, None if they are valid.
+        checks: each looks at the parsed options, and raises UsageMistake unless they are valid.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -122,7 +137,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
         self.register("action", "append", _Repeated)
-        self.checks: list[Callable[[Namespace], str | None]] = []
+        self.checks: list[Callable[[Namespace], object]] = []
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse's, but unknown words are refused by the typed command's own parser."""
@@ -229,10 +244,9 @@ def parse(words: Sequence[str]) -> Namespace:
     ordered = in_order(words)
     options: Namespace = parser(ordered).parse_args(ordered)
     options.words = list(words)
-    for check in options.parser.checks:
-        problem = check(options)
-        if problem is not None:
-            options.parser.error(problem)
+    with refusing(options):
+        for check in options.parser.checks:
+            check(options)
     return options
 
 

@@ -160,7 +160,7 @@ def _changes() -> list[tuple[str, str]]:
     """The ids of the changes in the journal, the newest first."""
     from argparse import Namespace
 
-    from groupkeeper.cli.framework.clusters import UsageMistake
+    from groupkeeper.cli.framework.commands import UsageMistake
     from groupkeeper.cli.framework.journals import journal
     from groupkeeper.operations.plans.journal import JournalUnreadable
 
@@ -183,7 +183,8 @@ def names_in_cluster(
     from argparse import ArgumentTypeError, Namespace
 
     from groupkeeper.cli.framework import values
-    from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, cluster_of
+    from groupkeeper.cli.framework.clusters import admin_of, cluster_of
+    from groupkeeper.cli.framework.commands import UsageMistake
     from groupkeeper.client.errors import ClientError
     from groupkeeper.operations.selection import Names, list_selected
     from groupkeeper.protocol.errors import KafkaError

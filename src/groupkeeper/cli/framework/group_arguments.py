@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from typing import Any
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake
-from groupkeeper.cli.framework.commands import ArgumentParser
+from groupkeeper.cli.framework.clusters import ClusterSession
+from groupkeeper.cli.framework.commands import ArgumentParser, UsageMistake
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.client.admin.types import Failure
 from groupkeeper.client.errors import ClientError
@@ -40,21 +40,22 @@ def add_groups(command: ArgumentParser, *, is_required: bool = True) -> None:
     default = "" if is_required else "; default: all"
     command.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=f"{GROUP_HELP}{default}")
     command.add_argument("--all-groups", action="store_true", help=f"all consumer groups{default and ', the default'}")
-    command.checks.append(_check_groups if is_required else _check_one_way)
+    command.checks += [_check_groups if is_required else _check_one_way, lambda options: names_of(options, "groups")]
     command.add_argument("--regex", action="store_true", help="names are regular expressions that match the whole name")
 
 
-def _check_one_way(options: Namespace) -> str | None:
-    return "name groups, or give --all-groups: not both" if options.groups and options.all_groups else None
+def _check_one_way(options: Namespace) -> None:
+    if options.groups and options.all_groups:
+        raise UsageMistake("name groups, or give --all-groups: not both")
 
 
-def _check_groups(options: Namespace) -> str | None:
-    if options.groups or options.all_groups:
-        return _check_one_way(options)
-    return (
-        "no groups are named: type their names, a glob such as 'orders-*', or --all-groups; "
-        "put a name that starts with '-' after '--'"
-    )
+def _check_groups(options: Namespace) -> None:
+    _check_one_way(options)
+    if not options.groups and not options.all_groups:
+        raise UsageMistake(
+            "no groups are named: type their names, a glob such as 'orders-*', or --all-groups; "
+            "put a name that starts with '-' after '--'"
+        )
 
 
 def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
@@ -67,6 +68,7 @@ def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
 def add_topics(command: ArgumentParser, *, with_regex: bool = False) -> None:
     """Adds the option for topics. `with_regex`: --regex is about them only."""
     command.add_argument("--topic", action="append", help="only these; a name or a glob")
+    command.checks.append(lambda options: names_of(options, "topic"))
     if with_regex:
         command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
 

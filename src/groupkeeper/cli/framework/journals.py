@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from groupkeeper.cli.framework import context_files
-from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, cluster_of
+from groupkeeper.cli.framework.clusters import admin_of, cluster_of
+from groupkeeper.cli.framework.commands import UsageMistake
 from groupkeeper.cli.framework.several_clusters import contexts_named
 from groupkeeper.cli.framework.typed import follow_up, words_of
 from groupkeeper.client.admin import Admin

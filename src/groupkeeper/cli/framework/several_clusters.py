@@ -14,7 +14,6 @@ from groupkeeper.cli.framework.clusters import (
     TIMEOUT_MS,
     Cluster,
     ClusterReport,
-    UsageMistake,
     add_context,
     add_property,
     add_timeout,
@@ -23,10 +22,9 @@ from groupkeeper.cli.framework.clusters import (
     is_pattern,
     pages_of,
     refusals_of,
-    refusing,
     write_report,
 )
-from groupkeeper.cli.framework.commands import ArgumentParser
+from groupkeeper.cli.framework.commands import ArgumentParser, UsageMistake, refusing
 from groupkeeper.cli.framework.group_arguments import named
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import note_text

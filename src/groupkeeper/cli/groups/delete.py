@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework import values
@@ -30,13 +29,9 @@ _WOULD_BE = "would be deleted"
 def _add_delete_offsets(command: ArgumentParser) -> None:
     command.add_argument("group", help="the group")
     command.add_argument("--topic", action="append", required=True, type=values.topic, help=TOPIC_HELP)
+    command.checks.append(topics_of)
     add_executing(command, "delete the offsets", is_for_one=True)
     add_cluster(command)
-
-
-def _offset_report(options: Namespace) -> ClusterReport:
-    topics_of(options)
-    return ClusterReport(DELETED_OFFSETS, _offset_pages, more={"executed": False})
 
 
 async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -111,7 +106,9 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 DELETE_OFFSETS = Command(
     _add_delete_offsets,
-    lambda options: run_report(options, _offset_report),
+    lambda options: run_report(
+        options, lambda _: ClusterReport(DELETED_OFFSETS, _offset_pages, more={"executed": False})
+    ),
     "Show committed offsets of a group that would be deleted, and with --execute delete them. Topics that no longer "
     "exist may be named, too.",
     """\

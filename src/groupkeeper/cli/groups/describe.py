@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from typing import Any
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster
-from groupkeeper.cli.framework.commands import ArgumentParser, Command, similar
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake, similar
 from groupkeeper.cli.framework.group_arguments import (
     LAG_TO,
     add_filters,
@@ -105,8 +105,6 @@ def _adding(*schemas: Schema, has_views: bool = False, has_lag: bool = True) -> 
 def _report(view: str | None) -> Callable[[Namespace], ClusterReport]:
     def report(options: Namespace) -> ClusterReport:
         shown = view or options.view
-        names_of(options, "groups")
-        names_of(options, "topic")
         if shown == "offsets":
             schema = {None: OFFSETS, "group": GROUP_SUMS, "topic": TOPIC_SUMS}[options.sum]
             pages = _offset_pages

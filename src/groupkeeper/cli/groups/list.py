@@ -26,7 +26,6 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 
 def _report(options: Namespace) -> ClusterReport:
-    group_arguments.names_of(options, "groups")
     shown = COLUMNS if options.with_status else ()
     return ClusterReport(
         GROUPS,

@@ -6,15 +6,15 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from groupkeeper.cli.framework import group_arguments
-from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
 from groupkeeper.cli.framework.execution import add_creating, add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.framework.typed import follow_up
 from groupkeeper.cli.groups.schemas import NEW_OFFSETS
-from groupkeeper.cli.plans.plan_options import add_scope, note_absent, topics_of, with_topics
-from groupkeeper.cli.plans.reset import add_scenario, check_scope, only_group, plans_of, request_of
+from groupkeeper.cli.plans.plan_options import add_scope, note_absent, with_topics
+from groupkeeper.cli.plans.reset import add_scenario, only_group, plans_of, request_of
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive
@@ -43,11 +43,6 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 
 def _report(options: Namespace) -> ClusterReport:
-    """Refuses invalid combinations of options, and an invalid plan."""
-    check_scope(options)
-    group_arguments.names_of(options, "groups")
-    topics_of(options)
-    plans_of(options)
     if options.export and options.output != "table":
         raise UsageMistake(f"argument --export: not allowed with --output {options.output}")
     return ClusterReport(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)

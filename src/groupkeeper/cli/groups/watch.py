@@ -45,11 +45,6 @@ def _add_watch(command: ArgumentParser) -> None:
     add_cluster(command, may_be_several=True)
 
 
-def _report(options: Namespace) -> ClusterReport:
-    names_of(options, "groups")
-    return ClusterReport(CHANGES, _pages, has_lines=True)
-
-
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     names = names_of(options, "groups")
@@ -103,7 +98,7 @@ def _run(options: Namespace) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     try:
-        return run_reports(options, _report)
+        return run_reports(options, lambda _: ClusterReport(CHANGES, _pages, has_lines=True))
     except KeyboardInterrupt as interrupt:
         dismiss(interrupt)
         # Following ends this way.

@@ -19,10 +19,9 @@ from groupkeeper.cli.framework.clusters import (
     TIMEOUT_PROPERTY,
     Cluster,
     beside,
-    refusing,
     tell_of_refusals,
 )
-from groupkeeper.cli.framework.commands import Command, CommandName, Family
+from groupkeeper.cli.framework.commands import Command, CommandName, Family, refusing
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.pipeline.directory import check_directory, directory, read_offsets
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of

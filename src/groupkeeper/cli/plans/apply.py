@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
 from groupkeeper.cli.framework.execution import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.plans import outcome

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 from groupkeeper.cli.framework import clusters, values
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
 from groupkeeper.cli.framework.group_arguments import named
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
@@ -105,18 +105,15 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 def _report(options: Namespace) -> clusters.ClusterReport:
     if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
-        raise clusters.UsageMistake(
-            "argument --from-command-config: only with --from-bootstrap-server or --from-context"
-        )
+        raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
     options.other_cluster = _source_of(options)
     _check_groups(options)
     if options.other_cluster is not None:
         clusters.admin_of(options.other_cluster, options.timeout)  # bad properties are refused before a request is sent
     elif options.source == options.target and not options.topic_prefix:
-        raise clusters.UsageMistake("a group cannot be cloned to itself")
+        raise UsageMistake("a group cannot be cloned to itself")
     if options.offset_header is not None and options.other_cluster is None and not options.topic_prefix:
-        raise clusters.UsageMistake("argument --offset-header: only from another cluster, or with --topic-prefix")
-    topics_of(options)
+        raise UsageMistake("argument --offset-header: only from another cluster, or with --topic-prefix")
     return clusters.ClusterReport(CHANGES, _pages, is_plain=is_plain(options))
 
 
@@ -124,22 +121,20 @@ def _check_groups(options: Namespace) -> None:
     """Checks that groups are named in one way only. Raises UsageMistake."""
     if several := "--all-groups" if options.all_groups else "--group" if options.group else "":
         if options.all_groups and options.group:
-            raise clusters.UsageMistake("give --all-groups or --group: not both")
+            raise UsageMistake("give --all-groups or --group: not both")
         if options.source is not None:
-            raise clusters.UsageMistake(f"name GROUP, or give {several}: not both")
+            raise UsageMistake(f"name GROUP, or give {several}: not both")
         if options.other_cluster is None:
-            raise clusters.UsageMistake(f"argument {several}: name the cluster that has them with --from-context")
+            raise UsageMistake(f"argument {several}: name the cluster that has them with --from-context")
         _names(options, "group")
         _names(options, "excepted")
     elif options.source is None:
-        raise clusters.UsageMistake("name GROUP, the group to copy offsets from, or give --group or --all-groups")
+        raise UsageMistake("name GROUP, the group to copy offsets from, or give --group or --all-groups")
     elif options.excepted:
-        raise clusters.UsageMistake("argument --except: only with --group or --all-groups")
+        raise UsageMistake("argument --except: only with --group or --all-groups")
     elif options.target is None:
         if options.other_cluster is None and not options.topic_prefix:
-            raise clusters.UsageMistake(
-                "name TO_GROUP, the group that gets the offsets, or another cluster with --from-context"
-            )
+            raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
         options.target = options.source
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from groupkeeper import shell
 from groupkeeper.cli.framework import clusters
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake, refusing
 from groupkeeper.cli.framework.execution import ask, can_ask, check_confirmed, check_context, show_first
 from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.reports import Page, problem_of
@@ -43,7 +43,7 @@ def _opened(options: Namespace) -> ChangeJournal:
     """The journal. Raises UsageMistake when it is turned off."""
     where = journal(options)
     if where is None:
-        raise clusters.UsageMistake(f"the journal is turned off: {VARIABLE}={OFF}")
+        raise UsageMistake(f"the journal is turned off: {VARIABLE}={OFF}")
     return where
 
 
@@ -55,7 +55,7 @@ def _add_history(command: ArgumentParser) -> None:
 
 def _history(options: Namespace) -> int:
     try:
-        with clusters.refusing(options):
+        with refusing(options):
             where = _opened(options)
         if options.id is None and (options.context or options.bootstrap_server):
             return run_reports(options, lambda _: clusters.ClusterReport(HISTORY, _pages_of_cluster))

@@ -6,8 +6,8 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake, cluster_of
-from groupkeeper.cli.framework.commands import ArgumentParser, similar
+from groupkeeper.cli.framework.clusters import ClusterSession, cluster_of
+from groupkeeper.cli.framework.commands import ArgumentParser, UsageMistake, similar
 from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.group_arguments import named, names_of, suggested
@@ -44,6 +44,7 @@ _NAMING = (Kind.RESET, Kind.CLONE)
 
 def add_scope(command: ArgumentParser) -> None:
     """Adds the options for partitions: --topic, or --all-topics."""
+    command.checks.append(topics_of)
     scope = command.add_mutually_exclusive_group()
     scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
     scope.add_argument("--topic", action="append", type=values.topic, help=TOPIC_HELP)

@@ -9,8 +9,8 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
 from groupkeeper.cli.framework.execution import add_creating
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, passed_over, selected
 from groupkeeper.cli.framework.reports import Page
@@ -34,6 +34,7 @@ from groupkeeper.rules.words import counted
 
 def add_scenario(command: ArgumentParser) -> None:
     """Adds the options for the target of a reset, exactly one of which is required."""
+    command.checks += [_check_scope, plans_of]
     to = command.add_mutually_exclusive_group(required=True)
     to.add_argument("--to-earliest", action="store_true", help="the oldest record")
     to.add_argument("--to-latest", action="store_true", help="the end")
@@ -57,7 +58,7 @@ def add_scenario(command: ArgumentParser) -> None:
     )
 
 
-def check_scope(options: Namespace) -> None:
+def _check_scope(options: Namespace) -> None:
     """Raise UsageMistake unless the partitions are named, in one way."""
     if options.from_file is None:
         if not options.all_topics and not options.topic:
@@ -125,15 +126,6 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> ClusterReport:
-    """Refuses invalid combinations of options, and an invalid file of offsets."""
-    check_scope(options)
-    names_of(options, "groups")
-    topics_of(options)
-    plans_of(options)
-    return ClusterReport(CHANGES, _pages, is_plain=is_plain(options))
-
-
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     selection, overall = await selected(session)
@@ -152,7 +144,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 RESET = Command(
     _add_arguments,
-    lambda options: run_report(options, _report),
+    lambda options: run_report(options, lambda options: ClusterReport(CHANGES, _pages, is_plain=is_plain(options))),
     "Plan new committed offsets. Nothing is changed. The table shows, for each partition, the offset before and "
     "after, how many offsets are skipped or read again, and the times of the records there.",
     """\

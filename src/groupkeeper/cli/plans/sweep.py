@@ -7,9 +7,9 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, selected
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
+from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, selected
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.plan_options import add_saving, add_scope, is_plain, shown, topics_of
@@ -32,8 +32,6 @@ def _add_delete_offsets(command: ArgumentParser) -> None:
 def _deletion_report(options: Namespace) -> ClusterReport:
     if not options.all_topics and not options.topic:
         raise UsageMistake("name the partitions whose offsets to delete: --all-topics or --topic")
-    names_of(options, "groups")
-    topics_of(options)
     return ClusterReport(CHANGES, _deletion_pages, is_plain=is_plain(options))
 
 
@@ -85,8 +83,6 @@ def _sweep_report(options: Namespace) -> ClusterReport:
         raise UsageMistake("argument --age-of records: only for --idle, and not with --expiring")
     if options.retention is not None and options.expiring is None:
         raise UsageMistake("argument --retention: only for --expiring")
-    names_of(options, "groups")
-    topics_of(options)
     return ClusterReport(CHANGES, _sweep_pages, is_plain=is_plain(options))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
@@ -28,11 +27,6 @@ def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument("--lag-to", **LAG_TO)
     add_order(command, _SORTS)
     add_cluster(command)
-
-
-def _report(options: Namespace) -> ClusterReport:
-    names_of(options, "topic")
-    return ClusterReport(QUERIES_LAG, lambda session: arranged(_pages(session), options))
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -102,7 +96,9 @@ def _row(row: PartitionLag, query: Query) -> Row:
 
 LAG = Command(
     _add_arguments,
-    lambda options: run_report(options, _report),
+    lambda options: run_report(
+        options, lambda _: ClusterReport(QUERIES_LAG, lambda session: arranged(_pages(session), options))
+    ),
     "Show the lag of queries of Structured Streaming: the offsets of completed batches in their checkpoints, beside "
     "the ends of the logs. For a stopped query the lag is exact; for a running one it may be lower by now.",
     """\

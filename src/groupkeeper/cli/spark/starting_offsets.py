@@ -6,8 +6,8 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
 from groupkeeper.cli.framework.group_arguments import add_topics, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.spark.lag import names_of_cluster

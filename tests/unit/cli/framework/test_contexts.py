@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from groupkeeper.cli.framework import context_files
-from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
+from groupkeeper.cli.framework.clusters import cluster_of
+from groupkeeper.cli.framework.commands import UsageMistake
 from groupkeeper.cli.framework.journals import journal
 from groupkeeper.cli.main import main
 
