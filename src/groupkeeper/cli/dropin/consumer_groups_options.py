@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from groupkeeper.cli.dropin.options import HELP, VERSION, Option, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.java import values as java
 
@@ -110,8 +110,6 @@ TABLE = OptionTable(
             "Say whether a regular expression is valid for the subscription of a group (RE2 syntax).",
             "regex",
         ),
-        HELP,
-        VERSION,
     ],
 )
 

@@ -15,7 +15,7 @@ from groupkeeper import __version__
 from groupkeeper.cli.dropin.drop_in import FAILURES, Refusal, carry_out, read_options, tell_plainly, tool
 from groupkeeper.cli.dropin.groups_text import Grows, known
 from groupkeeper.cli.dropin.groups_text import table as table_of
-from groupkeeper.cli.dropin.options import HELP, Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.journals import recorder
@@ -71,7 +71,6 @@ TABLE = OptionTable(
         Option("output", "The same as --output-file.", "path"),
         Option("reset-json-file", "The plan that --verify and --execute read.", "path"),
         Option("debug", "Show the traceback of an error."),
-        HELP,
         Option("version", "Show the version.", is_help=True),
     ],
 )

@@ -16,7 +16,7 @@ from groupkeeper.cli.dropin.drop_in import (
     tell_plainly,
     tool,
 )
-from groupkeeper.cli.dropin.options import HELP, VERSION, Option, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
@@ -61,8 +61,6 @@ TABLE = OptionTable(
         ),
         Option("command-config", "A file of properties for the admin client.", "config file"),
         Option("exclude-internal-topics", "Leave out internal topics."),
-        HELP,
-        VERSION,
     ],
     summary="Shows where the logs of partitions begin or end, or which offset belongs to a time.",
 )

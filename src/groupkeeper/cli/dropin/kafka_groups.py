@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from groupkeeper.cli.dropin import drop_in
 from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.groups_text import all_groups
-from groupkeeper.cli.dropin.options import HELP, VERSION, Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupListing, GroupType
@@ -25,8 +25,6 @@ TABLE = OptionTable(
         Option("consumer", "Only groups of consumers, of type classic or consumer, and groups that only hold offsets."),
         Option("share", "Only share groups."),
         Option("streams", "Only streams groups."),
-        HELP,
-        VERSION,
     ],
 )
 FILTERS = ("consumer", "group-type", "protocol", "share", "streams")

@@ -50,8 +50,8 @@ class Option(NamedTuple):
         return self.argument is not None
 
 
-HELP = Option("help", "Show this help.", is_help=True)
-VERSION = Option("version", "Show the version of Kafka whose tool this one equals.", is_help=True)
+_HELP = Option("help", "Show this help.", is_help=True)
+_VERSION = Option("version", "Show the version of Kafka whose tool this one equals.", is_help=True)
 
 
 class Options:
@@ -136,8 +136,8 @@ class Options:
 
 
 class OptionTable:
-    """The options of one tool, and how its arguments are read. `summary`: what the tool does, for our reference, where
-    its own words (`purpose`) say it badly.
+    """The options of one tool with --help and --version, and how its arguments are read. `summary`: what the tool
+    does, for our reference, where its own words (`purpose`) say it badly.
     """
 
     def __init__(self, tool: str, purpose: str, options: Sequence[Option], *, summary: str = "") -> None:
@@ -145,6 +145,8 @@ class OptionTable:
         self.purpose = purpose
         self.summary = summary or purpose
         self.options = {option.name: option for option in options}
+        for option in (_HELP, _VERSION):
+            self.options.setdefault(option.name, option)
 
     def derived(self, tool: str, purpose: str, options: Sequence[Option], *, without: Iterable[str]) -> OptionTable:
         """The table of a tool that has these options, too, but for some; `options` are others, or replace theirs."""

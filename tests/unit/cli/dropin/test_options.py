@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.cli.dropin.options import HELP, Option, OptionProblem, Options, OptionTable, in_hash_order
+from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, in_hash_order
 
 OPTIONS = [
     Option("list", "List."),
@@ -11,7 +11,6 @@ OPTIONS = [
     Option("timeout", "Wait.", "ms", "Long", default=30),
     Option("state", "States.", "", optional=True, available_with=("describe", "list")),
     Option("members", "Members.", available_with=("describe",)),
-    HELP,
 ]
 TABLE = OptionTable("tool", "Does things.", OPTIONS)
 
