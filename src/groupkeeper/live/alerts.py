@@ -189,8 +189,9 @@ class Alerts:
                 found += self._of_cluster(rule, snapshot, now_ms)
             elif snapshot.is_up:
                 found += self._of_groups(rule, snapshot, now_ms)
-            else:
-                found += self._on_hold(rule, snapshot.cluster, now_ms)
+            else:  # firing alerts keep firing, and are repeated
+                for key in [key for key in self._alerts if key[:2] == (rule.name, snapshot.cluster)]:
+                    found += self._step(rule, key, Verdict.UNKNOWN, (), now_ms)
         return found
 
     def _of_nobody(self, rule: AlertRule, cluster: str, now_ms: int) -> Iterator[Notice]:
@@ -238,11 +239,6 @@ class Alerts:
         if unmatched := self._unmatched[rule.name]:
             missing = set(rule.groups.wanted.without_any(snapshot.groups))
             self._unmatched[rule.name] = [name for name in unmatched if name in missing]
-
-    def _on_hold(self, rule: AlertRule, cluster: str, now_ms: int) -> Iterator[Notice]:
-        """For a cluster that was not polled: firing alerts keep firing, and are repeated."""
-        for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
-            yield from self._step(rule, key, Verdict.UNKNOWN, (), now_ms)
 
     def _within(self, rule: AlertRule, cluster: str, group: GroupView, now_ms: int) -> GroupView:
         """The group; if its rebalances are limited, with those within the rule's window."""

@@ -151,22 +151,18 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
     shown = [f"{markup.text(one.name)}{_lost(one)}" for one in named[:_FEW]]
     shown += [f"{len(named) - _FEW:,} more"] if len(named) > _FEW else []
     shown += [f"{generated:,} of kafka-console-consumer"] if generated else []
+    latest_ms = max(one.row.group.progress_ms or 0 for one in left)
+    since = f" since {words.moment(latest_ms)} UTC" if latest_ms else ""
     rows = [*named, *(one for one in left if GENERATED.fullmatch(one.name))]
     table = markup.table(_LEFT, rows, "groups without members", untitled=("group", "cluster"), most=_MOST_LEFT)
     return (
         f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members, behind: '
         "review and sweep</b> "
         f'<span class="soft">{", ".join(shown)}</span></summary>'
-        f"<p>They have no members, and no commit was seen{_commitless(left)}. "
+        f"<p>They have no members, and no commit was seen{since}. "
         "If nobody needs them, plan to delete their offsets:</p>"
         f"{_sweeps(left, viewer, ways)}{table}</details>"
     )
-
-
-def _commitless(left: Sequence[Need]) -> str:
-    """Text about the last commit that was seen in any of these groups; "": none was."""
-    latest_ms = max((one.row.group.progress_ms or 0 for one in left), default=0)
-    return f" since {words.moment(latest_ms)} UTC" if latest_ms else ""
 
 
 def _lost(one: Need) -> str:

@@ -68,7 +68,7 @@ async def make_clone(
     """
     source_admin = source.admin or admin
     cluster_id = await cluster_id_of(admin)
-    is_here = await _is_here(source, cluster_id)
+    is_here = source.admin is None or (cluster_id is not None and cluster_id == await cluster_id_of(source.admin))
     groups = await find_groups(source_admin, wanted.groups)
     targets = await find_groups(admin, list(wanted.groups.values()))
     maker = _CloneMaker(wanted, groups, targets)
@@ -334,12 +334,6 @@ def _in_range(
 
 async def _topic_names(admin: Admin) -> frozenset[str]:
     return frozenset(one.name for one in await admin.list_topics())
-
-
-async def _is_here(source: Source, cluster_id: str | None) -> bool:
-    if source.admin is None:
-        return True
-    return cluster_id is not None and cluster_id == await cluster_id_of(source.admin)
 
 
 def _notes(groups: FoundGroups, group_ids: Iterable[str], source: Source, *, has_translation: bool) -> list[str]:

@@ -57,7 +57,7 @@ class Reader:
         self._admin = admin
         self._look = look
         self._ends = ends
-        self._named = named
+        self._named = {tp: tp for tp in ends} if named is None else named
         self._kept: dict[TopicPartition, list[Trace]] = {}
 
     async def around(self, offsets: Mapping[Position, int]) -> dict[Position, Trace]:
@@ -77,7 +77,7 @@ class Reader:
 
         `is_whole` False: of a range that is too large, only the first records.
         """
-        logs = {key: self._log_of(key) for key in ranges}
+        logs = {key: self._named[key.topic_partition] for key in ranges}
         wanted = {key: self._clipped(logs[key], *each) for key, each in ranges.items()}
         missing = self._missing(logs, wanted)
         try:
@@ -102,9 +102,6 @@ class Reader:
         """Drops all that was read."""
         self._kept.clear()
 
-    def _log_of(self, key: Position) -> TopicPartition:
-        return key.topic_partition if self._named is None else self._named[key.topic_partition]
-
     def _missing(
         self, logs: Mapping[Position, TopicPartition], wanted: Mapping[Position, tuple[int, int]]
     ) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -112,7 +109,8 @@ class Reader:
         missing: dict[TopicPartition, set[tuple[int, int]]] = {}
         for key, (begin, end) in wanted.items():
             if self._having(logs[key], begin, end) is None:
-                missing.setdefault(logs[key], set()).add(self._in_blocks(logs[key], begin, end))
+                blocks = self._clipped(logs[key], begin - begin % _BLOCK, end + -end % _BLOCK)
+                missing.setdefault(logs[key], set()).add(blocks)
         return {tp: sorted(each) for tp, each in missing.items()}
 
     async def _read(self, stretches: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> None:
@@ -138,9 +136,6 @@ class Reader:
         log_start, log_end = self._ends[tp]
         begin = min(max(begin, log_start), log_end)
         return begin, max(begin, min(end, log_end))
-
-    def _in_blocks(self, tp: TopicPartition, begin: int, end: int) -> tuple[int, int]:
-        return self._clipped(tp, begin - begin % _BLOCK, end + -end % _BLOCK)
 
     def _having(self, tp: TopicPartition, begin: int, end: int) -> Trace | None:
         """The kept stretch that has the whole range; None: none has."""
