@@ -34,9 +34,9 @@ from groupkeeper.operations.selection import ALL
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles, grants_of
-from groupkeeper.web.actions import ActionRefused
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.pages.alerts import AlertsNow
+from groupkeeper.web.refusals import ActionRefused
 
 OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
 """Files, and the state of the server."""

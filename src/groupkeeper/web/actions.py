@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 from groupkeeper import shell
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans.changes import Recorded
+from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.operations.times import utc_text
 from groupkeeper.web.access.people import Person
@@ -16,6 +16,7 @@ from groupkeeper.web.access.roles import Role
 from groupkeeper.web.changes.change_request import Form, Target, change_request_of, first, swept_of
 from groupkeeper.web.changes.desk import MOST_PLANS, Desk, DeskEntry
 from groupkeeper.web.changes.record import ChangeRecord
+from groupkeeper.web.refusals import ActionRefused, Concern
 
 OPTIONS = "--group, --except-group"
 """The options of the server that leave out groups."""
@@ -25,21 +26,6 @@ _PATIENCE_S = 1.0
 
 Snapshots = Callable[[], Sequence[ClusterSnapshot]]
 """Returns the latest snapshot of each cluster, in the order in which they were named."""
-
-
-class Concern(StrEnum):
-    """The subject of a refusal."""
-
-    CLUSTER = "cluster"
-    GROUP = "group"
-    TOPIC = "topic"
-    PLAN = "plan"
-    CHANGE = "change"
-    JOURNAL = "journal"
-    SERVER = "server"
-    LOGIN = "login"
-    ROLE = "role"
-    REQUEST = "request"
 
 
 def why_left_out(group_id: str) -> str:
@@ -53,16 +39,6 @@ def why_down(snapshot: ClusterSnapshot) -> str:
     since = "" if since_ms is None else f", since {utc_text(since_ms)}"
     reasons = "; ".join(dict.fromkeys(each.message for each in snapshot.problems))
     return f"{snapshot.cluster} cannot be reached now{since}{': ' * bool(reasons)}{reasons}"
-
-
-class ActionRefused(Exception):
-    """The request is refused. `status`: that of HTTP. `reason`: a sentence."""
-
-    def __init__(self, status: int, reason: str, about: Concern = Concern.REQUEST) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.about = about
 
 
 class Actions:
@@ -147,7 +123,7 @@ class Actions:
         return "" if self.desk is None else next((key for key in group_ids if not self.desk.watched.matches(key)), "")
 
     async def plan(self, person: Person, form: Form) -> DeskEntry:
-        """Plans the change that a form requests. Nothing is changed. Raises ActionRefused, BadForm, NotDone."""
+        """Plans the change that a form requests. Nothing is changed. Raises ActionRefused, BadForm."""
         desk = self.open_desk(person)
         snapshot, group = self.group(person, first(form, "cluster"), first(form, "group"))
         is_share = group.group_type is GroupType.SHARE
@@ -217,9 +193,12 @@ class Actions:
         return self.record
 
     async def change(self, person: Person, change_id: str) -> Recorded:
-        """A change of the journal. Raises ActionRefused, JournalUnreadable."""
+        """A change of the journal. Raises ActionRefused."""
         record = self.journal()
-        recorded = await record.load(change_id)
+        try:
+            recorded = await record.load(change_id)
+        except JournalUnreadable as problem:
+            raise ActionRefused(503, str(problem), Concern.JOURNAL) from None
         if recorded is None or not record.is_seen(person, recorded.head, tuple(recorded.groups)):
             raise ActionRefused(404, "The journal has no such change.", Concern.CHANGE)
         return recorded

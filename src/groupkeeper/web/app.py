@@ -26,7 +26,7 @@ from groupkeeper.rules import words
 from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.access.oidc import BEGUN_S, DONE, OidcFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
-from groupkeeper.web.actions import ActionRefused, Actions, Snapshots, why_down
+from groupkeeper.web.actions import Actions, Snapshots, why_down
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, read_form
 from groupkeeper.web.changes.change_request import first
@@ -46,6 +46,7 @@ from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
 from groupkeeper.web.pages.topics import LONGEST_TEXT, topic_page, topics_of, topics_page
+from groupkeeper.web.refusals import ActionRefused
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -121,7 +122,7 @@ class Site:
             Route("/readyz", self.readiness),
             Route("/login", self.login, methods=["GET", "POST"]),
             *((Route("/login/oidc", self.begin_oidc), Route(DONE, self.end_oidc)) if self._oidc else ()),
-            Route("/logout", self.logout, methods=["POST"]),
+            Route("/logout", self._changes.telling(self.logout), methods=["POST"]),
             *(
                 Route(path, self._for_known(answer), methods=[method])
                 for method, path, answer in self._changes.answers()
@@ -215,12 +216,8 @@ class Site:
         return html_answer(parts.refusal_page("There is no such page.", 404, self._nobody()), 404)
 
     async def logout(self, request: Request) -> Response:
-        try:
-            form = await read_form(request)
-        except ActionRefused as refused:
-            return html_answer(parts.refusal_page(refused.reason, refused.status, self._nobody()), refused.status)
-        person = self._access.person(request)
-        if person is not None and self._access.is_sealed(person, first(form, "seal")):
+        form, person = await read_form(request), self._viewer(request).person
+        if self._access.is_sealed(person, first(form, "seal")):
             self._access.log_out(person)
         answer = RedirectResponse("/", 303, HEADERS)
         answer.delete_cookie(cookie_name(request))

@@ -10,19 +10,19 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import Ways, way_to
 from groupkeeper.web.access.people import NOBODY, Access, Person
-from groupkeeper.web.actions import ActionRefused, Actions
+from groupkeeper.web.actions import Actions
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.change_request import BadForm, Form, first
-from groupkeeper.web.changes.desk import DeskEntry, NoJournal, NotDone
+from groupkeeper.web.changes.desk import DeskEntry
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.change import change_page, sweep_page
 from groupkeeper.web.pages.journal import change_made_page, changes_table, journal_page, plans_page
 from groupkeeper.web.pages.parts import Viewer, refusal_page
 from groupkeeper.web.pages.plan import plan_page
+from groupkeeper.web.refusals import ActionRefused
 
 _LARGEST_BODY = 64 * 1024
 _MOST_FIELDS = 1000
@@ -74,10 +74,6 @@ class Changes:
                 status, reason = refused.status, refused.reason
             except BadForm as problem:
                 status, reason = 400, str(problem)
-            except NotDone as problem:
-                status, reason = problem.status, str(problem)
-            except JournalUnreadable as problem:
-                status, reason = NoJournal.status, str(problem)
             return html_answer(refusal_page(reason, status, self.viewer(request)), status)
 
         return answered

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from groupkeeper.web.actions import ActionRefused
+from groupkeeper.web.refusals import ActionRefused
 
 MOST = 1000
 USUAL = 100

@@ -19,20 +19,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from groupkeeper import __version__
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.operations.problems import Problem
 from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Access, Person
-from groupkeeper.web.actions import ActionRefused, Actions, Concern
+from groupkeeper.web.actions import Actions
 from groupkeeper.web.answers import HEADERS
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.answers import Answers, problem_rows
 from groupkeeper.web.api.cursors import MOST, USUAL, WantedPage
 from groupkeeper.web.change_routes import read_body
 from groupkeeper.web.changes.change_request import BadForm
-from groupkeeper.web.changes.desk import DeskEntry, DeskStage, DoesNotFit, NoJournal, NotDone
+from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.pages.cluster import Wish
 from groupkeeper.web.pages.plan import outcome_of, problems_of
+from groupkeeper.web.refusals import ActionRefused, Concern
 
 PREFIX = "/api/v1"
 _LONGEST = 2000
@@ -242,8 +242,6 @@ def api_of(answers: Answers, access: Access) -> FastAPI:
     for failure, handler in {
         ActionRefused: _refused,
         BadForm: _bad_form,
-        NotDone: _not_done,
-        JournalUnreadable: _not_done,
         RequestValidationError: _invalid,
         HTTPException: _missing,
     }.items():
@@ -288,14 +286,6 @@ async def _refused(request: Request, refused: Exception) -> Response:
 
 async def _bad_form(request: Request, problem: Exception) -> Response:
     return _refusal(request, 422, str(problem), Concern.REQUEST)
-
-
-async def _not_done(request: Request, problem: Exception) -> Response:
-    if isinstance(problem, JournalUnreadable | NoJournal):
-        return _refusal(request, NoJournal.status, str(problem), Concern.JOURNAL)
-    assert isinstance(problem, NotDone)
-    about = Concern.CHANGE if isinstance(problem, DoesNotFit) else Concern.CLUSTER
-    return _refusal(request, problem.status, str(problem), about)
 
 
 async def _invalid(request: Request, problem: Exception) -> Response:

@@ -21,19 +21,19 @@ from groupkeeper import __version__
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.causes.facts import explain
-from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.rules.status import Status
 from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.access.people import Person
-from groupkeeper.web.actions import ActionRefused, Actions, Concern
+from groupkeeper.web.actions import Actions
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.answers import Answers, problem_rows
 from groupkeeper.web.api.cursors import WantedPage
 from groupkeeper.web.changes.change_request import BadForm
-from groupkeeper.web.changes.desk import DeskStage, NotDone
+from groupkeeper.web.changes.desk import DeskStage
 from groupkeeper.web.pages.cluster import Wish
 from groupkeeper.web.pages.plan import notes_of, outcome_of, problems_of
+from groupkeeper.web.refusals import ActionRefused, Concern
 
 _MOST = 100
 _MOST_FACTS = 50
@@ -117,7 +117,7 @@ def _answering_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[
             return await tool(*arguments, **named)
         except ActionRefused as refused:
             raise ToolError(f"{refused.reason} {_HELP.get(refused.about, '')}".strip()) from None
-        except (BadForm, NotDone, JournalUnreadable, KafkaError, ClientError) as problem:
+        except (BadForm, KafkaError, ClientError) as problem:
             raise ToolError(f"{type(problem).__name__}: {problem}") from None
 
     return answered

@@ -35,6 +35,7 @@ from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.shell import Way, command, way_to
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.changes.change_request import ChangeRequest, Deed, Swept, Target
+from groupkeeper.web.refusals import ActionRefused, Concern
 
 MOST_PLANS = 200
 """The most plans that are kept; the oldest are dropped."""
@@ -42,24 +43,6 @@ MOST_PLANS = 200
 THROUGH = "groupkeeper serve"
 
 T = TypeVar("T")
-
-
-class NotDone(Exception):
-    """An action failed, as when the cluster did not reply. The text has the reason. `status`: that of HTTP."""
-
-    status = 502
-
-
-class NoJournal(NotDone):
-    """The journal cannot be read or written now."""
-
-    status = 503
-
-
-class DoesNotFit(NotDone):
-    """The request is not possible on this cluster."""
-
-    status = 409
 
 
 class DeskStage(StrEnum):
@@ -158,7 +141,7 @@ class Desk:
         return list(self._entries.values())[::-1]
 
     async def make(self, cluster: str, change: ChangeRequest, person: Person) -> DeskEntry:
-        """Plans the requested change, and compares it. Nothing is changed. Raises NotDone."""
+        """Plans the requested change, and compares it. Nothing is changed. Raises ActionRefused."""
         target = change.target
         if target is None:
             group_ids, is_share = (change.group_id,), change.is_of_share_group
@@ -206,7 +189,7 @@ class Desk:
         return made._replace(notes=tuple(notes))
 
     async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> DeskEntry:
-        """Plans a sweep of these groups. Nothing is changed. Raises NotDone."""
+        """Plans a sweep of these groups. Nothing is changed. Raises ActionRefused."""
 
         async def plan(admin: Admin) -> Made:
             made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms())
@@ -221,7 +204,7 @@ class Desk:
         return command(way_to(cluster, self.ways), ["undo"], (change_id,))
 
     async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> DeskEntry:
-        """Plans the undo of a change. Nothing is changed. Raises NotDone."""
+        """Plans the undo of a change. Nothing is changed. Raises ActionRefused."""
         is_share = await self._ask_journal(lambda: is_of_share_groups(self.journal, recorded))
         undone = await self._ask_journal(lambda: undo_of(self.journal, change_id))
         words = self.undo_command(cluster, change_id)
@@ -234,7 +217,7 @@ class Desk:
         return await self._planned(cluster, person, plan, tuple(recorded.groups), is_share)
 
     async def compare(self, entry: DeskEntry) -> None:
-        """Compares a plan with the cluster again. Raises NotDone."""
+        """Compares a plan with the cluster again. Raises ActionRefused."""
 
         async def work(admin: Admin) -> PlanFit:
             return await _compared(admin, entry.plan, entry.group_ids)
@@ -245,7 +228,7 @@ class Desk:
 
     async def apply(self, entry: DeskEntry, person: Person) -> None:
         """Compares a plan, and applies it if all of it fits; at most once, however often it is requested. Raises
-        NotDone.
+        ActionRefused.
         """
         if entry.stage is not DeskStage.PLANNED:
             return
@@ -265,7 +248,9 @@ class Desk:
                 applied = await self._with(entry.cluster, work, entry.is_of_share_groups)
         except JournalUnwritable as problem:
             entry.stage = DeskStage.PLANNED
-            raise NoJournal(f"nothing was changed, as the journal cannot be written: {problem}") from None
+            raise ActionRefused(
+                503, f"nothing was changed, as the journal cannot be written: {problem}", Concern.JOURNAL
+            ) from None
         except BaseException:
             entry.stage = DeskStage.APPLIED if recorder.id else DeskStage.PLANNED
             entry.change_id = recorder.id
@@ -281,23 +266,23 @@ class Desk:
             entry.notes.append(f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}")
 
     async def recorded(self, change_id: str) -> Recorded | None:
-        """A change of the journal. Raises NotDone."""
+        """A change of the journal. Raises ActionRefused."""
         return await self._ask_journal(lambda: self.journal.load(change_id))
 
     async def _ask_journal(self, question: Callable[[], T]) -> T:
         try:
             return await asyncio.to_thread(question)
         except JournalUnreadable as problem:
-            raise NoJournal(str(problem)) from None
+            raise ActionRefused(503, str(problem), Concern.JOURNAL) from None
 
     async def _with(self, cluster: str, work: Callable[[Admin], Awaitable[T]], is_share: bool = False) -> T:
         try:
             async with self._open_admins[cluster]() as admin:
                 return await work(ShareAdmin(admin) if is_share else admin)
         except OperationRefused as refused:
-            raise DoesNotFit(str(refused)) from None
+            raise ActionRefused(409, str(refused), Concern.CHANGE) from None
         except (KafkaError, ClientError) as failure:
-            raise NotDone(f"{type(failure).__name__}: {failure}") from failure
+            raise ActionRefused(502, f"{type(failure).__name__}: {failure}", Concern.CLUSTER) from failure
 
 
 async def _made(admin: Admin, change: ChangeRequest) -> Made:
