@@ -63,7 +63,10 @@ async def test_rejected_records_go_to_the_queue(start: Start) -> None:
     ]
     assert (found[0].key, found[0].value) == (None, None)
     topic = topic_of(broker, "dlq.g")
-    assert topic.configs == {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
+    assert topic.config.overrides == {
+        "errors.deadletterqueue.group.enable": "true",
+        "message.timestamp.type": "CreateTime",
+    }
 
 
 async def test_records_that_were_delivered_too_often_are_copied(start: Start) -> None:

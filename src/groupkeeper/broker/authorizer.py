@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from groupkeeper.broker.call import Call
 
@@ -135,6 +135,14 @@ class Rule(NamedTuple):
         )
 
 
+class Clients(TypedDict, total=False):
+    """The clients that a rule is for, as in `Rule`; all given conditions must hold."""
+
+    principal: str
+    host: str
+    client_id: str
+
+
 class RuleAuthorizer(Authorizer):
     """Allows what rules allow, for tests and development; rules may be added and removed while the broker runs.
 
@@ -156,30 +164,16 @@ class RuleAuthorizer(Authorizer):
         self._allows_without_rules = allows_without_rules
 
     def allow(
-        self,
-        operation: Operation,
-        resource_type: ResourceType,
-        name: str = _ANY,
-        *,
-        principal: str = _ANY,
-        host: str = _ANY,
-        client_id: str = _ANY,
+        self, operation: Operation, resource_type: ResourceType, name: str = _ANY, **clients: Unpack[Clients]
     ) -> None:
         """Adds a rule that allows."""
-        self.rules += (Rule(True, operation, resource_type, name, principal, host, client_id),)
+        self.rules += (Rule(True, operation, resource_type, name, **clients),)
 
     def deny(
-        self,
-        operation: Operation,
-        resource_type: ResourceType,
-        name: str = _ANY,
-        *,
-        principal: str = _ANY,
-        host: str = _ANY,
-        client_id: str = _ANY,
+        self, operation: Operation, resource_type: ResourceType, name: str = _ANY, **clients: Unpack[Clients]
     ) -> None:
         """Adds a rule that denies."""
-        self.rules += (Rule(False, operation, resource_type, name, principal, host, client_id),)
+        self.rules += (Rule(False, operation, resource_type, name, **clients),)
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         if call.principal in self._super_users:

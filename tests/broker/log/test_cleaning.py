@@ -91,7 +91,7 @@ async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Conn
     for offset in range(1500):
         await commit(wire, "g", "t", offset % 4, offset)
     topic = topic_of(broker, "__consumer_offsets")
-    assert (topic.configs["cleanup.policy"], topic.configs["segment.bytes"]) == ("compact", "1048576")
+    assert (topic.config.overrides["cleanup.policy"], topic.config.overrides["segment.bytes"]) == ("compact", "1048576")
     log = broker.groups.shard_of("g").log
     await becomes(lambda: log.size < 10_000)
     before = await answers(wire, ["g"])

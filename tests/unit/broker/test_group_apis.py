@@ -57,9 +57,9 @@ class TestFindCoordinator:
             assert (await self.find(peer, "g"))[:2] == (NONE, NODE)
             topic = topic_of(broker, "__consumer_offsets")
             assert len(topic.partitions) == 3
-            assert topic.configs["cleanup.policy"] == "compact"
-            assert topic.configs["compression.type"] == "producer"
-            assert topic.configs["segment.bytes"] == "104857600"
+            assert topic.config.overrides["cleanup.policy"] == "compact"
+            assert topic.config.overrides["compression.type"] == "producer"
+            assert topic.config.overrides["segment.bytes"] == "104857600"
 
 
 class TestMembership:

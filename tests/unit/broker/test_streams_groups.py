@@ -72,7 +72,7 @@ async def test_internal_topics_are_created(peer: Peer) -> None:
     made = {name: topics.get(name) for name in ("r", "c")}
     assert [len(topic.partitions) for topic in made.values() if topic is not None] == [2, 2]
     assert made["c"] is not None
-    assert made["c"].configs == {"cleanup.policy": "compact"}
+    assert made["c"].config.overrides == {"cleanup.policy": "compact"}
     second = await beat(peer, first.member_epoch)
     assert told(second) == []
     found = [(one.subtopology_id, list(one.partitions)) for one in second.active_tasks or ()]

@@ -61,7 +61,7 @@ def test_topics_survive_a_restart(open_topics: OpenTopics) -> None:
         assert found.topic_id == topic.topic_id
         assert topics.by_id(topic.topic_id) is found
         assert len(found.partitions) == 4
-        assert found.configs == {"cleanup.policy": "compact"}
+        assert found.config.overrides == {"cleanup.policy": "compact"}
         assert found.config.is_compacted
 
 

@@ -19,7 +19,8 @@ async def handle(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> m
         _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
     ):
         return m.ApiVersionsResponse(error_code=InvalidRequest.code)
-    if _wants_another_broker(broker, call, request):
+    is_here = (request.cluster_id, request.node_id) == (broker.cluster_id, call.node)
+    if request.cluster_id is not None and not is_here:  # the client's metadata is outdated
         return m.ApiVersionsResponse(error_code=RebootstrapRequired.code)
     keys = [m.ApiVersion(api.key, _advertised_lowest(api), api.highest_of(broker.config)) for api in TABLE.values()]
     if call.api_version < _CLIENT_NAME_SINCE:
@@ -36,13 +37,6 @@ async def handle(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> m
         finalized_features_epoch=broker.features.epoch,
         finalized_features=[m.FinalizedFeatureKey(name, level, level) for name, level in finalized.items()],
     )
-
-
-def _wants_another_broker(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> bool:
-    """Whether the client means another cluster or node: its metadata is outdated."""
-    if request.cluster_id is None:
-        return False
-    return request.cluster_id != broker.cluster_id or request.node_id != call.node
 
 
 def _advertised_lowest(api: Api) -> int:

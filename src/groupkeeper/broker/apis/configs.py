@@ -120,7 +120,9 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
         if topic is None:
             raise errors.UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
         topics = broker.topics
-        return Resource(topic.config, topic.configs, topics.config_of, lambda given: topics.configure(topic, given))
+        return Resource(
+            topic.config, topic.config.overrides, topics.config_of, lambda given: topics.configure(topic, given)
+        )
     if resource_type == GROUP:
         if not name:
             raise errors.InvalidRequest("Default group resources are not allowed.")

@@ -62,7 +62,7 @@ class GroupHost(ShardHost[GroupShard]):
     async def start(self) -> None:
         for watched in (self._topics.on_created, self._topics.on_changed, self._topics.on_deleted):
             watched.append(lambda _: self._watch.forget())
-        self._broker.group_configs.on_changed.append(self._see_group_config)
+        self._broker.group_configs.on_changed.append(lambda _: self.take_settings())
         await super().start()
 
     def _shape(self) -> tuple[int, dict[str, str], int]:
@@ -132,14 +132,10 @@ class GroupHost(ShardHost[GroupShard]):
         return coordinator_settings(config.of(node)) if config.has_own(node) else self.settings
 
     def take_settings(self) -> None:
-        """Called after the broker's settings changed."""
+        """Called after settings of the broker or of a group changed."""
         self.settings = coordinator_settings(self._broker.config)
         for shard in self.shards:
             shard.coordinator.apply(self._own_settings(shard, self.settings_of(shard.log)))
-
-    def _see_group_config(self, group_id: str) -> None:
-        for shard in self.shards:
-            shard.coordinator.apply(self._own_settings(shard))
 
     def _own_settings(self, shard: GroupShard, others: Settings | None = None) -> SettingsChange:
         return SettingsChange(self._broker.group_configs.effective_by_group(shard.log.placement.leader), others)

@@ -10,9 +10,10 @@ import math
 import random
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, TypedDict, TypeVar, Unpack
+from typing import Protocol, TypedDict, TypeVar, Unpack
 
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.call import Call
@@ -66,7 +67,7 @@ class _Effect:
     until: asyncio.Event | None = None
 
 
-class Fault:
+class Fault(AbstractContextManager["Fault"]):
     """A fault that is in force until `remove`, or until the end of its `with` block.
 
     Attributes:
@@ -88,9 +89,6 @@ class Fault:
     def __repr__(self) -> str:
         name = "any API" if self._api_key is None else api_name(self._api_key)
         return f"<Fault of {name}: {self.hits} hits of {self.seen}>"
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -129,7 +127,7 @@ class Fault:
         return hit
 
 
-class FaultMove:
+class FaultMove(AbstractContextManager["FaultMove"]):
     """A coordinator that is unavailable: its partition is unloaded, and loaded again when it returns.
 
     Attributes:
@@ -140,9 +138,6 @@ class FaultMove:
         self.partition = partition
         self._faults = faults
         self._host = host
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

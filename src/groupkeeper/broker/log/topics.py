@@ -47,7 +47,7 @@ class Topic:
     Attributes:
         topic_id: 16 bytes.
         partitions: the logs, by partition index.
-        config: the effective settings.
+        config: the effective settings; `config.overrides` are those given to this topic.
     """
 
     __slots__ = ("config", "name", "partitions", "topic_id")
@@ -57,11 +57,6 @@ class Topic:
         self.topic_id = topic_id
         self.partitions = partitions
         self.config = config
-
-    @property
-    def configs(self) -> Mapping[str, str]:
-        """The settings given to this topic, as texts by name."""
-        return self.config.overrides
 
     @property
     def is_internal(self) -> bool:
@@ -228,7 +223,7 @@ class Topics:
         """Called after the broker's settings changed: applies the new defaults to topics."""
         self._plain = TopicConfig({}, self._config)
         for topic in self._topic_by_name.values():
-            self._set_config(topic, self.config_of(topic.configs))
+            self._set_config(topic, self.config_of(topic.config.overrides))
             for log in topic.partitions:
                 log.producers.expiration_ms = self._config.producer_id_expiration_ms
 
@@ -385,7 +380,7 @@ class Topics:
     def _entries(self) -> Iterator[dict[str, Any]]:
         for topic in self._topic_by_name.values():
             entry = {"create": topic.name, "id": topic.topic_id.hex(), "partitions": len(topic.partitions)}
-            yield {**entry, "configs": dict(topic.configs)}
+            yield {**entry, "configs": dict(topic.config.overrides)}
 
     def truncate(self, log: PartitionLog, offset: int) -> None:
         """Removes a log's records from an offset on, at which a batch begins, and stores that the next start must not
