@@ -159,7 +159,11 @@ class PartitionLog:
             raise KafkaStorageError(self.failure)
         marker = None
         if header is None:
-            header = self._header_of(batch)
+            header = read_header(batch)
+            if header.size_in_bytes != len(batch):
+                raise CorruptMessage(
+                    f"{len(batch)} bytes where the batch of {self.topic}-{self.index} has {header.size_in_bytes}"
+                )
         if header.producer_id >= 0:
             duplicate = self.producers.duplicate_of(header)
             if duplicate is not None:
@@ -205,14 +209,6 @@ class PartitionLog:
         """Wakes waiting calls after this many bytes were appended; None: wakes them whatever the number of bytes."""
         for waiter in tuple(self.waiters):
             waiter.wake() if size is None else waiter.appended(size)
-
-    def _header_of(self, batch: bytes) -> BatchHeader:
-        header = read_header(batch)
-        if header.size_in_bytes != len(batch):
-            raise CorruptMessage(
-                f"{len(batch)} bytes where the batch of {self.topic}-{self.index} has {header.size_in_bytes}"
-            )
-        return header
 
     def _remember(self, header: BatchHeader, marker: EndTransaction | None, seen_ms: int) -> None:
         if not header.is_control:

@@ -103,9 +103,6 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producer_by_id)
 
-    def __contains__(self, producer_id: int) -> bool:
-        return producer_id in self._producer_by_id
-
     def items(self) -> Iterable[tuple[int, Producer]]:
         """Every producer with its id."""
         return self._producer_by_id.items()

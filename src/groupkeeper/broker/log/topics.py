@@ -124,9 +124,6 @@ class Topics:
         topic = self._topic_by_name.get(name)
         return topic.partition(index) if topic is not None else None
 
-    def __len__(self) -> int:
-        return len(self._topic_by_name)
-
     # ------------------------------------------------------------------ changing
 
     def check_new(self, name: str) -> None:

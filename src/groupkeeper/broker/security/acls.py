@@ -155,9 +155,6 @@ class Acls:
         # Resource type → length of a prefix → how many patterns.
         self._lengths: defaultdict[int, Counter[int]] = defaultdict(Counter)
 
-    def __len__(self) -> int:
-        return len(self._all)
-
     def __iter__(self) -> Iterator[Acl]:
         return iter(self._all)
 

@@ -67,11 +67,6 @@ class DelegationTokens:
         self._journal.replay(self._take)
         self._journal.begin(token._asdict() for token in self._by_id.values())
 
-    @property
-    def is_enabled(self) -> bool:
-        """Whether the settings have the secret from which tokens are made."""
-        return bool(self._secret)
-
     def create(self, owner: str, requester: str, renewers: Iterable[str], max_lifetime_ms: int) -> Token:
         """A new token; without a lifetime (0 or less) it gets the maximum lifetime. Raises
         `DelegationTokenAuthDisabled`, `UnsupportedVersion`, `KafkaStorageError`.
@@ -128,7 +123,7 @@ class DelegationTokens:
     def login(self, mechanism: str, token_id: str) -> Login | None:
         """The login of a token; None if the token is unknown or has expired."""
         token = self._by_id.get(token_id)
-        if token is None or not self.is_enabled or token.has_expired(self._now_ms()):
+        if token is None or not self._secret or token.has_expired(self._now_ms()):
             return None
         key = (mechanism, token_id)
         credential = self._credentials.get(key)
@@ -138,7 +133,7 @@ class DelegationTokens:
         return Login(credential, Identity(token.owner, token.expires_ms, is_by_token=True))
 
     def _require_enabled(self) -> None:
-        if not self.is_enabled:
+        if not self._secret:  # the settings lack that from which tokens are made
             raise errors.DelegationTokenAuthDisabled
 
     def _require_changes(self) -> None:
