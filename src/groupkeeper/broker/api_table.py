@@ -23,10 +23,6 @@ Refusal = Callable[[Call, Any, KafkaError], RootMessage]
 class Api:
     """An API of the table below."""
 
-    __slots__ = (
-        "ending", "handle", "highest", "is_loaded", "key", "lowest", "module", "name_all", "refuse", "reply", "request"
-    )  # fmt: skip
-
     handle: Handler
     """The module's handler. It and the next four are there from `load` on."""
     reply: Reply | None

@@ -170,14 +170,13 @@ def require_allowed(broker: Broker, call: Call, operation: Operation, resource_t
         require_cluster(broker, call, operation)
 
 
-_RESOURCES = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
 _TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,
           "class": 8, "password": 9}  # fmt: skip
 
 
 async def handle_describe(broker: Broker, call: Call, request: m.DescribeConfigsRequest) -> m.DescribeConfigsResponse:
     """The settings of resources, with their sources."""
-    if any(resource.resource_type not in _RESOURCES for resource in request.resources):
+    if any(resource.resource_type not in _LISTED for resource in request.resources):
         raise errors.InvalidRequest  # for all resources, as in Kafka
     results = []
     for resource in request.resources:

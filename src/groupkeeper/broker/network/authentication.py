@@ -92,16 +92,14 @@ class Authentication:
         if self._session_ends_ms is None:
             return False
         now_ms = self._now_ms()
-        if int.from_bytes(frame[:2]) == SASL_HANDSHAKE and self._may_begin_again(now_ms):
+        may_begin = self._began_again_ms is None or now_ms - self._began_again_ms >= _MIN_REAUTH_INTERVAL_MS
+        if int.from_bytes(frame[:2]) == SASL_HANDSHAKE and may_begin:
             self._began_again_ms = now_ms
             self._state = _State.AGAIN
             return True
         if now_ms > self._session_ends_ms:
             raise CloseConnection("the session has expired, and the client has not authenticated again")
         return False
-
-    def _may_begin_again(self, now_ms: int) -> bool:
-        return self._began_again_ms is None or now_ms - self._began_again_ms >= _MIN_REAUTH_INTERVAL_MS
 
     async def answer(self, frame: bytes) -> bytes | None:
         """The response to the client's frame. Raises `NotAuthenticated` after a delay, which makes guessing slow."""
