@@ -21,7 +21,6 @@ _OTHERS = ("Classic", "Consumer", "Unknown")
 """Types of the groups that tools are for; brokers before 3.8 do not tell them."""
 
 _FILE_OPTIONS = ("command-config", "from-file", "admin.config", "property")
-_GROUP_OPTIONS = ("group",)
 _TOPIC_OPTIONS = ("topic", "input-topic", "topic-partitions")
 _SERVER_OPTIONS = ("bootstrap-server", "broker-list")
 
@@ -55,13 +54,13 @@ def _candidates(tool: str, table: OptionTable, before: Sequence[str], begun: str
     if not begun.startswith("-"):
         return ()
     return [(f"--{name}", option.help.partition(". ")[0].rstrip(".")) for name, option in table.options.items()
-            if name not in given or name in _GROUP_OPTIONS + _TOPIC_OPTIONS]  # fmt: skip
+            if name not in given or name in ("group", *_TOPIC_OPTIONS)]  # fmt: skip
 
 
 def _values(tool: str, name: str, given: dict[str, list[str]]) -> Iterable[tuple[str, str]]:
     if name in _FILE_OPTIONS:
         return [(FILES, "")]
-    kind = "GROUP" if name in _GROUP_OPTIONS else "TOPIC" if name in _TOPIC_OPTIONS else ""
+    kind = "GROUP" if name == "group" else "TOPIC" if name in _TOPIC_OPTIONS else ""
     servers = next((given[each][-1] for each in _SERVER_OPTIONS if given.get(each)), None)
     if not kind or servers is None:
         return ()

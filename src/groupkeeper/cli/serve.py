@@ -151,7 +151,8 @@ def _run(options: Namespace) -> int:
     garbage.look_less_often()
     log_to_stderr(options, "%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     try:
-        history = _history(options)
+        bounds = Bounds(options.history_rows, options.history_age)
+        history = None if options.history == _OFF else History(options.history or default_path(), bounds)
         kept = {} if history is None else {name: history.kept(name) for name in KEPT}
         listening = listen(options.host, options.port)
     except (HistoryFailed, OSError) as problem:
@@ -265,13 +266,6 @@ def _hosts(options: Namespace, listening: socket.socket) -> frozenset[str] | Non
 def _is_local(listening: socket.socket) -> bool:
     """Whether only this machine can reach the socket."""
     return ip_address(listening.getsockname()[0]).is_loopback
-
-
-def _history(options: Namespace) -> History | None:
-    if options.history == _OFF:
-        return None
-    bounds = Bounds(options.history_rows, options.history_age)
-    return History(options.history or default_path(), bounds)
 
 
 COMMAND = Command(

@@ -169,7 +169,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
         failures = await with_suggestions(session, part.failed)
         yield Page(judged.beside(rows), failures + seen.of(part, about), _of_queues(queues))
     problems = await _topic_problems(session, topics.exact, seen)
-    hidden = [HIDDEN] if seen.has_empty and await hides_topics(session.admin) else []
+    hidden = [HIDDEN] if seen.without_offsets and await hides_topics(session.admin) else []
     notes = [*overall.notes, *seen.notes(bool(topics), may_hide=bool(hidden)), *hidden]
     if filters and total and not shown:
         notes.append(f"no row of {counted(total, 'group')} matches {filters}")
@@ -184,13 +184,13 @@ def _filters(options: Namespace) -> str:
 
 
 class _Described:
-    """Notes about groups and partitions, each once."""
+    """Notes about groups and partitions, each once. `without_offsets`: groups that seem to have none."""
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
         self._shown: set[tuple[str, str, int | None]] = set()
         self._idle: list[str] = []
-        self._without_offsets: list[str] = []
+        self.without_offsets: list[str] = []
         self._deleted: set[str] = set()
 
     def of(self, part: GroupsLag, about: Collection[str]) -> list[Problem]:
@@ -201,7 +201,7 @@ class _Described:
                 if group is not None and not group.members:
                     self._idle.append(group_id)
                 if not part.rows[group_id]:
-                    self._without_offsets.append(group_id)
+                    self.without_offsets.append(group_id)
         return [problem for rows in part.rows.values() for row in rows for problem in self._row(row)]
 
     def _row(self, row: PartitionLag) -> Iterable[Problem]:
@@ -217,17 +217,12 @@ class _Described:
             self._shown.add(key)
             yield problem_of(row.failure, topic=row.topic, partition=partition)
 
-    @property
-    def has_empty(self) -> bool:
-        """Whether a group seems to have no offsets."""
-        return bool(self._without_offsets)
-
     def notes(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
         """All notes. `may_hide`: some offsets may be hidden."""
         what = "no committed offsets" + " for these topics" * is_filtered + " that you may see" * may_hide
         return [
             *_counted(self._idle, "has no members", "have no members"),
-            *_counted(self._without_offsets, f"has {what}", f"have {what}"),
+            *_counted(self.without_offsets, f"has {what}", f"have {what}"),
             *(f"topic {topic}, or some of its partitions, no longer exists" for topic in sorted(self._deleted)),
         ]
 

@@ -74,7 +74,10 @@ def _check_here(options: Namespace, given: Any) -> None:
     if (root / ledger.ROOT).is_dir():
         with files.LocalFiles(root).lock():
             pass
-    elif is_there and (names := [each.name for each in root.iterdir() if _counts(each.name)]):
+        return
+    # Marks of file systems and of version control are no content.
+    names = [name for name in os.listdir(root) if not name.startswith(".") and name != "lost+found"] if is_there else ()
+    if names:
         ledger.check_foreign(names, options.tables)
         complain(f"note: {options.tables} is not empty: the tables are written beside its files\n")
 
@@ -86,8 +89,3 @@ def read_offsets(tables: str) -> NextOffsets:
         return {}
     offsets: NextOffsets = import_part("storage.stored").Stored(str(root)).next_offsets
     return offsets
-
-
-def _counts(name: str) -> bool:
-    """Whether a file counts as content: it is no mark of a file system or version control."""
-    return not name.startswith(".") and name != "lost+found"

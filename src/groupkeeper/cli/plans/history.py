@@ -60,7 +60,8 @@ def _history(options: Namespace) -> int:
         if options.id is None and (options.context or options.bootstrap_server):
             return run_reports(options, lambda _: clusters.ClusterReport(HISTORY, _pages_of_cluster))
         if options.id is None:
-            return _list(options, where)
+            page = _page(options, where, *where.summaries(Names(options.group)))
+            return clusters.print_report(options, HISTORY, page)
         return _one(options, _loaded(where, options.id))
     except (NoSuchChange, JournalUnreadable) as problem:
         return clusters.print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
@@ -73,10 +74,6 @@ async def _pages_of_cluster(session: clusters.ClusterSession) -> AsyncIterator[P
     summaries, broken = where.summaries(Names(session.options.group))
     own = [one for one in summaries if cluster_id is not None and one.head.cluster_id == cluster_id]
     yield _page(session.options, where, own, broken, session.context)
-
-
-def _list(options: Namespace, where: ChangeJournal) -> int:
-    return clusters.print_report(options, HISTORY, _page(options, where, *where.summaries(Names(options.group))))
 
 
 def _page(

@@ -99,7 +99,8 @@ async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit) -> Asyn
     options = session.options
     applied = foreseen(options, fit)
     if options.execute:
-        recorder = _recorder(options)
+        where = None if options.no_journal else journal(options)
+        recorder = None if where is None else Recorder(where, words_of(options), None)
         if recorder is not None:
             options.interrupted = ": some of the change may be made; 'groupkeeper history' shows the change"
 
@@ -120,11 +121,6 @@ async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit) -> Asyn
         yield Page(notes=way_back(recorder, options, has_changed=bool(applied.done)))
     for page in _report(plan, applied, options):
         yield page
-
-
-def _recorder(options: Namespace) -> Recorder | None:
-    where = None if options.no_journal else journal(options)
-    return None if where is None else Recorder(where, words_of(options), None)
 
 
 def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:

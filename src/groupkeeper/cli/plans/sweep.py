@@ -40,8 +40,8 @@ async def _deletion_pages(session: ClusterSession) -> AsyncIterator[Page]:
     selection, overall = await selected(session)
     yield overall
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
-    command = without_secrets(words_of(options))
-    made = await make_deletion(session.admin, selection.group_ids, topics_of(options), _now_ms(), command)
+    command, now_ms = without_secrets(words_of(options)), time.time_ns() // 10**6
+    made = await make_deletion(session.admin, selection.group_ids, topics_of(options), now_ms, command)
     for page in await shown(session, made):
         yield page
 
@@ -95,14 +95,10 @@ async def _sweep_pages(session: ClusterSession) -> AsyncIterator[Page]:
         options.idle, options.missing_topics, options.expiring, options.retention, options.age_of == "records"
     )
     topics = topics_of(options) if options.topic else ALL_COMMITTED
-    command = without_secrets(words_of(options))
-    made = await make_sweep(session.admin, selection.group_ids, topics, criteria, _now_ms(), command)
+    command, now_ms = without_secrets(words_of(options)), time.time_ns() // 10**6
+    made = await make_sweep(session.admin, selection.group_ids, topics, criteria, now_ms, command)
     for page in await shown(session, made):
         yield page
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 10**6
 
 
 DELETE_OFFSETS = Command(
