@@ -318,7 +318,7 @@ class Waits:
         if written_ms is None:
             return _UNKNOWN._replace(is_waiting=record is not None)
         is_estimated = record is None or record.timestamp != written_ms
-        kept_ms = self._retention.of(row.topic)
+        kept_ms = self._retention.of(row.topic).retention_ms
         # Brokers remove records by their timestamps, also by false ones.
         removed_by_ms = written_ms if record is None or record.timestamp < 0 else record.timestamp
         margin_ms = retention_margin_ms(removed_by_ms, kept_ms, at_ms)
@@ -330,7 +330,7 @@ class Waits:
         for topic in topics:
             if topic in self._refused:
                 yield topic, Attempt.READ_RECORDS, self._refused[topic][1]
-            if (failure := self._retention.failure(topic)) is not None:
+            if (failure := self._retention.of(topic).failure) is not None:
                 yield topic, Attempt.READ_SETTINGS, failure
 
 
@@ -372,6 +372,9 @@ class _TimeAnswer(NamedTuple):
     failure: Failure | None = None
 
 
+_NOT_ASKED = _TimeAnswer(0, None)
+
+
 class _Retention:
     """How long topics keep their records. A setting that a broker didn't report is unknown until the next request."""
 
@@ -394,12 +397,6 @@ class _Retention:
         for topic in topics:
             self._answers.pop(topic, None)
 
-    def of(self, topic: str) -> int | None:
-        """A topic's retention in ms; None: unknown."""
-        answer = self._answers.get(topic)
-        return None if answer is None else answer.retention_ms
-
-    def failure(self, topic: str) -> Failure | None:
-        """Why a topic's retention is unknown; None: it is known."""
-        answer = self._answers.get(topic)
-        return None if answer is None else answer.failure
+    def of(self, topic: str) -> _TimeAnswer:
+        """A topic's retention in ms, None: unknown; and why, if it was refused."""
+        return self._answers.get(topic, _NOT_ASKED)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Batch, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
 from groupkeeper.operations.plans.cluster_state import describe
 from groupkeeper.operations.plans.fit import PlanFit, check, refuse_other_cluster
@@ -72,7 +72,8 @@ async def carry_out(
             continue
         failure = offsets.failed.get(group.group_id)
         if failure is not None:
-            troubles.append(PlanTrouble(group.group_id, None, _unread(failure)))
+            unread = NotAsCommitted(f"accepted, but could not be read back: {failure}")
+            troubles.append(PlanTrouble(group.group_id, None, unread))
             continue
         made, amiss = _compared(group, outcome.done[group.group_id], offsets.done[group.group_id].done)
         troubles += amiss
@@ -101,10 +102,6 @@ def _differs(wanted: OffsetAndMetadata | None, found: OffsetAndMetadata | None) 
     texts = ["deleted" if one is None else str(one.offset) for one in (wanted, found)]
     reason = "another client commits to the group"
     return NotAsCommitted(f"read back as {texts[1]} after {texts[0]} was accepted: {reason}")
-
-
-def _unread(failure: Failure) -> NotAsCommitted:
-    return NotAsCommitted(f"accepted, but could not be read back: {failure}")
 
 
 async def wait_until_inactive(

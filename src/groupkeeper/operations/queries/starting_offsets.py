@@ -54,7 +54,14 @@ async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], 
     """
 
     def start(tp: TopicPartition, log_start: int, log_end: int) -> StartOffset:
-        return _within(offsets.get(tp), log_start, log_end, otherwise)
+        offset = offsets.get(tp)
+        if offset is None:
+            return StartOffset(otherwise, f"nothing is committed: {'earliest' if otherwise == EARLIEST else 'latest'}")
+        if offset < log_start:
+            return StartOffset(log_start, f"{offset} was removed: the log starts at {log_start}")
+        if offset > log_end:
+            return StartOffset(log_end, f"{offset} is past the end of the log, {log_end}")
+        return StartOffset(offset)
 
     return await _starts(admin, {tp.topic for tp in offsets}, offsets, OffsetSpec.earliest(), start)
 
@@ -66,16 +73,6 @@ async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> St
         return StartOffset(found) if found >= 0 else StartOffset(log_end, _NOTHING_LATER)
 
     return await _starts(admin, topics, (), OffsetSpec.for_timestamp(time_ms), start)
-
-
-def _within(offset: int | None, log_start: int, log_end: int, otherwise: int) -> StartOffset:
-    if offset is None:
-        return StartOffset(otherwise, f"nothing is committed: {'earliest' if otherwise == EARLIEST else 'latest'}")
-    if offset < log_start:
-        return StartOffset(log_start, f"{offset} was removed: the log starts at {log_start}")
-    if offset > log_end:
-        return StartOffset(log_end, f"{offset} is past the end of the log, {log_end}")
-    return StartOffset(offset)
 
 
 async def _starts(

@@ -22,7 +22,6 @@ from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.problems import Problem
 from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Access, Person
-from groupkeeper.web.actions import Actions
 from groupkeeper.web.answers import HEADERS
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.answers import Answers, problem_rows
@@ -71,7 +70,6 @@ class Asking(NamedTuple):
 
     person: Person
     answers: Answers
-    actions: Actions
 
 
 def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
@@ -86,7 +84,7 @@ def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
         text = f"{names}: not known here; known: {', '.join(sorted(known)) or 'none'}."
         raise ActionRefused(422, text, Concern.REQUEST)
     answers: Answers = request.app.state.answers
-    return Asking(person, answers, answers.actions)
+    return Asking(person, answers)
 
 
 def _page(
@@ -174,7 +172,7 @@ async def show_change(asking: AskedBy, page: APage, change_id: str) -> d.Recorde
 @router.post("/changes/{change_id}/undo", status_code=201)
 async def plan_undo(asking: AskedBy, page: APage, change_id: str, wanted: d.UndoRequest) -> d.PlanDetail:
     """Plan the undo of a change. Nothing is changed before that plan is applied."""
-    return asking.answers.plan(await asking.actions.undo(asking.person, wanted.cluster, change_id), page)
+    return asking.answers.plan(await asking.answers.actions.undo(asking.person, wanted.cluster, change_id), page)
 
 
 @router.get("/plans")
@@ -186,26 +184,26 @@ async def list_plans(asking: AskedBy, page: APage) -> d.PlanList:
 @router.post("/plans", status_code=201)
 async def make_plan(asking: AskedBy, page: APage, wanted: d.PlanRequest) -> d.PlanDetail:
     """Plan a change of a group. Nothing is changed."""
-    return asking.answers.plan(await asking.actions.plan(asking.person, wanted.form()), page)
+    return asking.answers.plan(await asking.answers.actions.plan(asking.person, wanted.form()), page)
 
 
 @router.post("/sweeps", status_code=201)
 async def plan_sweep(asking: AskedBy, page: APage, wanted: d.SweepRequest) -> d.PlanDetail:
     """Plan to delete unused offsets, or to keep those that would expire. Nothing is changed."""
-    return asking.answers.plan(await asking.actions.sweep(asking.person, wanted.form()), page)
+    return asking.answers.plan(await asking.answers.actions.sweep(asking.person, wanted.form()), page)
 
 
 @router.get("/plans/{plan_id}")
 async def show_plan(asking: AskedBy, page: APage, plan_id: str) -> d.PlanDetail:
     """A plan with its partitions, and its outcome once it was applied."""
-    return asking.answers.plan(asking.actions.entry(asking.person, plan_id), page)
+    return asking.answers.plan(asking.answers.actions.entry(asking.person, plan_id), page)
 
 
 @router.post("/plans/{plan_id}/apply")
 async def apply_plan(asking: AskedBy, page: APage, plan_id: str, wanted: d.ApplyRequest) -> d.PlanDetail:
     """Apply a plan if all of it fits, at most once however often it is requested. 409: nothing was changed."""
     confirmed = "" if wanted.confirm is None else str(wanted.confirm)
-    entry = await asking.actions.apply(asking.person, plan_id, confirmed)
+    entry = await asking.answers.actions.apply(asking.person, plan_id, confirmed)
     if entry.stage is DeskStage.PLANNED:
         raise _Unfit(entry)
     return asking.answers.plan(entry, page)
