@@ -96,13 +96,7 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
         "--bootstrap-server", type=values.servers, help="brokers to connect to first; default: those of the context"
     )
     add_context(where, may_be_several=may_be_several)
-    where.add_argument(
-        "--command-config",
-        type=values.properties,
-        help="properties for the client, by their Kafka names; they override the context's",
-    )
-    add_property(where)
-    add_timeout(where)
+    add_client(where)
     add_output(command)
 
 
@@ -116,13 +110,27 @@ def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool, otherwi
         where.add_argument("--context", metavar="NAME", help=f"the cluster saved under this name; {default}")
 
 
-def add_timeout(where: argparse._ArgumentGroup, otherwise_ms: int = TIMEOUT_MS) -> None:
-    """Adds the argument for the time of a call. `otherwise_ms`: the default, without it and its property."""
+def add_client(where: argparse._ArgumentGroup, whose: str = "the client", timeout_ms: int = TIMEOUT_MS) -> None:
+    """Adds the options for properties of the client, and for the time of a call. For the help: `whose` properties, and
+    `timeout_ms`, the default without a property.
+    """
+    where.add_argument(
+        "--command-config",
+        type=values.properties,
+        help=f"properties for {whose}, by their Kafka names; they override the context's",
+    )
+    where.add_argument(
+        "--property",
+        action="append",
+        type=values.client_property,
+        help="a property for the client, which overrides those of files; other users can see it "
+        "in the process list: put secrets into a file or a context",
+    )
     where.add_argument(
         "--timeout",
         type=values.span_ms,
         help="the limit of each call to a cluster, with all its retries; default: default.api.timeout.ms of the "
-        f"properties, else {otherwise_ms // 1000}s",
+        f"properties, else {timeout_ms // 1000}s",
     )
 
 
@@ -138,17 +146,6 @@ def timeout_of(cluster: Cluster, given_ms: int | None, otherwise_ms: int = TIMEO
         return Settings.of_properties(cluster.properties).default_api_timeout_ms
     except ClientError as problem:
         raise UsageMistake(f"argument {cluster.source}: {problem}") from None
-
-
-def add_property(where: argparse._ArgumentGroup) -> None:
-    """Adds the argument for a property of the client."""
-    where.add_argument(
-        "--property",
-        action="append",
-        type=values.client_property,
-        help="a property for the client, which overrides those of files; other users can see it "
-        "in the process list: put secrets into a file or a context",
-    )
 
 
 def add_output(command: ArgumentParser) -> None:

@@ -14,9 +14,8 @@ from groupkeeper.cli.framework.clusters import (
     TIMEOUT_MS,
     Cluster,
     ClusterReport,
+    add_client,
     add_context,
-    add_property,
-    add_timeout,
     admin_of,
     cluster_of,
     is_pattern,
@@ -66,13 +65,7 @@ def add_clusters(
         metavar="[NAME=]HOST:PORT[,...]",
         help=f"a cluster's brokers, and a name for it; default of NAME: {unnamed}",
     )
-    where.add_argument(
-        "--command-config",
-        type=values.properties,
-        help="properties for the clients of all these clusters, by their Kafka names; they override the contexts'",
-    )
-    add_property(where)
-    add_timeout(where, timeout_ms)
+    add_client(where, "the clients of all these clusters", timeout_ms)
 
 
 def named_servers(text: str) -> Named:
