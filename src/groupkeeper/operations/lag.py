@@ -86,7 +86,9 @@ class PartitionLag(NamedTuple):
 
     @property
     def in_log(self) -> int | None:
-        """The number of offsets in the log, up to where the lag ends; None: unknown."""
+        """The number of offsets in the log, up to where the lag ends; None: unknown, or `failure` is not None."""
+        if self.failure is not None:  # the last stable offset may be missing, or a commit where `committed` is None
+            return None
         end = self.log_end_offset if self.last_stable_offset is None else self.last_stable_offset
         return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
 

@@ -1,10 +1,10 @@
 """The lag of groups: what a partition's numbers mean, sums, and brokers that cannot tell all."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin, scripted
 from tests.unit.client.test_log_offsets import listed
 
-from groupkeeper.client.admin.types import Failure, OffsetAndMetadata
+from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.lag import (
     LagStatus,
     LagSum,
@@ -125,3 +125,29 @@ async def test_an_offset_that_the_coordinator_refuses_has_its_row() -> None:
             LagStatus.UNKNOWN,
             errors.UnstableOffsetCommit(),
         )
+
+
+async def test_a_log_without_its_last_stable_offset_has_no_known_size() -> None:
+    def listed_to(message: m.ListOffsetsRequest, version: int) -> m.ListOffsetsResponse:
+        code = errors.UnknownServerError.code if message.isolation_level else 0
+        answer = listed(10, {TopicPartition("t", 0): code})(message, version)
+        assert isinstance(answer, m.ListOffsetsResponse)
+        return answer
+
+    handlers: dict[str, Handler] = {"ConsumerGroupDescribe": described, "OffsetFetch": committed({"t": [-1]})}
+    async with scripted(handlers | {"ListOffsets": listed_to}) as (broker, admin):
+        broker.topics = {"t": [0]}
+        [part] = [part async for part in describe_lag(admin, ["g"], to_last_stable=True)]
+        (found,) = part.rows["g"]
+    assert (found.log_start_offset, found.log_end_offset, found.last_stable_offset) == (10, 10, None)
+    assert (found.in_log, found.readable, found.has_open_start) == (None, None, True)
+    assert sum_by_group("g", [found]).uncommitted is None
+
+
+@pytest.mark.parametrize("last_stable_offset", [None, 7])
+def test_an_unknown_commit_is_not_the_start_of_the_log(last_stable_offset: int | None) -> None:
+    refused = row("a", 0, None, None)._replace(
+        last_stable_offset=last_stable_offset, status=LagStatus.UNKNOWN, failure=errors.UnstableOffsetCommit()
+    )
+    assert (refused.readable, refused.has_open_start) == (None, True)
+    assert sum_by_group("g", [refused]).uncommitted is None
