@@ -1,7 +1,10 @@
 """Rows of reports: what every type of group has in each column."""
 
+import pytest
+
 from groupkeeper.client.admin.types import (
     ConsumerGroupDescription,
+    GroupListing,
     GroupState,
     GroupType,
     MemberDescription,
@@ -9,11 +12,13 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.operations.lag import LagStatus, PartitionLag
-from groupkeeper.operations.reporting.group_rows import lag_row, member_row, state_row
+from groupkeeper.operations.lag import LagStatus, PartitionLag, sum_by_topic
+from groupkeeper.operations.reporting.group_rows import Row, lag_row, listing_row, member_row, state_row, sum_row
 from groupkeeper.operations.share_groups import DeadLetterQueue
+from groupkeeper.protocol.errors import NotLeaderOrFollower
 
 OWNED, TARGET = TopicPartition("t", 0), TopicPartition("t", 1)
+NODE = Node(1, "b", 9092, None)
 MEMBER = MemberDescription("m", "i", "c", "/h", (OWNED,), (TARGET, OWNED), 4, True, "r")
 
 
@@ -62,9 +67,8 @@ def test_a_partition() -> None:
 
 
 def test_a_state() -> None:
-    node = Node(1, "b", 9092, None)
     group = ConsumerGroupDescription(
-        "g", GroupType.CONSUMER, GroupState.STABLE, False, "uniform", (MEMBER,), node, 6, 5
+        "g", GroupType.CONSUMER, GroupState.STABLE, False, "uniform", (MEMBER,), NODE, 6, 5
     )  # fmt: skip
     assert state_row(group, DeadLetterQueue("dead", 7)) == {
         "group": "g",
@@ -80,3 +84,30 @@ def test_a_state() -> None:
         "dead_letters": 7,
     }
     assert state_row(group._replace(partition_assignor=""), None)["assignor"] is None
+
+
+LOST = PartitionLag("g", "t", 0, None, None, None, None, None, None, LagStatus.UNKNOWN, None, NotLeaderOrFollower())
+UNREAD = MemberDescription("m", None, "c", "/h", is_assignment_readable=False)
+DEAD = ConsumerGroupDescription("g", GroupType.CLASSIC, GroupState.DEAD, False, "", (), NODE)
+
+
+@pytest.mark.parametrize(
+    ("row", "known"),
+    [
+        (listing_row(GroupListing("g", "", None, None)), {"group"}),
+        (lag_row(LOST), {"group", "topic", "partition", "status"}),
+        (lag_row(LOST._replace(committed=OffsetAndMetadata(3))), {"group", "topic", "partition", "status",
+                                                                  "committed_offset", "metadata"}),
+        (sum_row(sum_by_topic("g", [LOST, LOST._replace(committed=OffsetAndMetadata(3))])[0]),
+         {"group", "topic", "partitions", "uncommitted_partitions", "unknown"}),
+        (member_row("g", UNREAD), {"group", "member_id", "client_id", "host"}),
+        (state_row(DEAD, None), {"group", "type", "state", "members", "coordinator"}),
+        (state_row(DEAD, DeadLetterQueue("", None)), {"group", "type", "state", "members", "coordinator"}),
+    ],
+    ids=["listing", "lag", "lag of a commit", "sum", "member", "state", "state of a share group"],
+)  # fmt: skip
+def test_what_is_not_known_is_none(row: Row, known: set[str]) -> None:
+    assert {name for name, value in row.items() if value is not None} == known, (
+        "None (in JSON null) is what is not known, not 0 or an empty text; the set here has the columns of such a row "
+        "that are known nevertheless"
+    )
