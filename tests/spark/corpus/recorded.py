@@ -14,14 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["FOLDER", "texts_of"]
+__all__ = ["DIGESTED", "FOLDER", "texts_of"]
 
 FOLDER = Path(__file__).parent / "tables"
 
 _READABLE = frozenset({None, "c8", "hostile", "live"})
 """Clusters of which the rows are kept; None: rows of no cluster, as checks of all clusters have."""
 
-_DIGESTED = frozenset({"commits", "decoded", "group_records", "rates", "rates.open"})
+DIGESTED = frozenset({"commits", "decoded", "group_records", "rates", "rates.open"})
+"""Tables with too many rows to keep."""
 _LONGEST = 100
 
 
@@ -30,7 +31,7 @@ def texts_of(refreshes: Sequence[Mapping[str, pa.Table]]) -> dict[str, str]:
     lines: dict[str, list[str]] = defaultdict(list)
     for number, tables in enumerate(refreshes):
         for name, rows in tables.items():
-            lines[name] += _lines(f"refresh {number}", rows, is_digested=name in _DIGESTED)
+            lines[name] += _lines(f"refresh {number}", rows, is_digested=name in DIGESTED)
     return {name: "".join(f"{line}\n" for line in own) for name, own in lines.items()}
 
 

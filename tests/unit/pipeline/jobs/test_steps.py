@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.spark.corpus.recorded import FOLDER
+from tests.spark.corpus.recorded import DIGESTED, FOLDER
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.steps import STEPS, Job, RefreshContext, Step, before, inputs_of, rows_of, then
@@ -15,15 +15,27 @@ from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import (
     COMMITS,
     DECODED,
+    EDGES,
+    GROUP_EVENTS,
     GROUP_RECORDS,
     LAG,
     OFFSETS_AS_OF,
+    RATES,
+    REWINDS,
     SCAN_TIME,
     TABLES,
     TOPICS,
     Table,
 )
-from groupkeeper.pipeline.tables.state import CARRIED
+from groupkeeper.pipeline.tables.state import (
+    CARRIED,
+    GROUP_FACTS,
+    LAST_COMMITS,
+    LAST_RECORDS,
+    MOVES,
+    PACES,
+    RECENT_REWINDS,
+)
 
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "pipeline.md"
 NO_STEPS = {COMMITS.name, GROUP_RECORDS.name, OFFSETS_AS_OF.name, SCAN_TIME.name}
@@ -31,12 +43,36 @@ NO_STEPS = {COMMITS.name, GROUP_RECORDS.name, OFFSETS_AS_OF.name, SCAN_TIME.name
 QUESTIONS = Path(__file__).resolve().parents[4] / "docs" / "questions.md"
 PLACES = 'each table has a line `CREATE VIEW` and its name in a line `tables += "…"`'
 OPTIONS = parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
+OF_HISTORY = {
+    EDGES, GROUP_EVENTS, GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RATES, RECENT_REWINDS, REWINDS
+}  # fmt: skip
+"""Tables without whose rows a rebuild begins, as history makes the same rows again."""
 MADE = [step for step in STEPS if step.is_published and step.table not in CARRIED]
 
 
 def test_each_table_is_made_by_one_step() -> None:
     assert sorted(step.table.name for step in MADE) == sorted({table.name for table in TABLES} - NO_STEPS), (
-        "a published table is in TABLES of pipeline/tables and in STEPS; another step has `is_published=False`"
+        "a published table is in TABLES of pipeline/tables and in STEPS; another step has `is_published=False`, or its "
+        "table is in CARRIED of tables/state.py if the next refresh reads it"
+    )
+
+
+def test_what_the_next_refresh_reads_is_kept() -> None:
+    read = {read.table.name for step in STEPS for read in step.reads if read.how in ("then", "before")}
+    assert read - {table.name for table in (*CARRIED, *TABLES)} == set(), (
+        "else it is empty at each refresh: put it in CARRIED of tables/state.py"
+    )
+
+
+def test_state_is_below_the_folder_of_state() -> None:
+    folders = {
+        step.table.name: "_groupkeeper/carried_" if step.table in CARRIED else "_groupkeeper/"
+        for step in STEPS
+        if step.table not in TABLES
+    }
+    assert [name for name, folder in folders.items() if not name.startswith(folder)] == [], (
+        f"names of tables of tables/state.py begin with {folders[LAST_COMMITS.name]} (in CARRIED) or _groupkeeper/: "
+        "else users find the folder among their tables"
     )
 
 
@@ -45,16 +81,30 @@ def test_the_rows_of_each_step_are_recorded() -> None:
     opened = {f"{step.table.name}.open" for step in MADE if step.adds}
     known = {step.table.name for step in MADE} | opened | {table.name for table in (DECODED, COMMITS, GROUP_RECORDS)}
     assert recorded.keys() == known, "run: python -m tests.spark.corpus.recorded"
-    empty = {name for name, text in recorded.items() if not text} - {"group_events.open", "lag_history.open"}
-    assert not empty, "give the log of the corpus rows for these (tests/spark/corpus/fleet.py), and record them"
+    unread = {name for name, text in recorded.items() if " {" not in text} - DIGESTED
+    assert unread == {"group_events.open", "lag_history.open"}, (
+        "only digests, or nothing: give the log of `live`, whose rows are recorded as text, rows for these "
+        "(tests/spark/corpus/fleet.py), and record them"
+    )
 
 
 def test_a_table_that_goes_on_from_its_earlier_rows_is_carried() -> None:
     adds = {step.table for step in STEPS if step.adds}
     read = {read.table for job in Job if job is not Job.ASKED for read in inputs_of(job) if read.how == "then"}
-    others = {table.name for table in read - {*CARRIED} - adds if not table.is_carried}
+    others = {table.name for table in read & {*TABLES} - adds if not table.is_carried}
     assert others == {LAG.name, TOPICS.name}, (
         "one that continues its own rows has is_carried=True, or a rebuild counts twice; read another by `before`"
+    )
+
+
+def test_a_rebuild_begins_without_rows_that_history_makes_again() -> None:
+    read = {read.table for step in STEPS for read in step.reads if read.how == "then"}
+    dropped = {step.table for step in STEPS if step.adds and not step.table.is_measured}
+    dropped |= {table for table in read if table in CARRIED or table.is_carried}
+    assert {table.name for table in dropped} == {table.name for table in OF_HISTORY}, (
+        "a rebuild, as the run after SCHEMA rose, begins without these rows. Where history makes them again, the table "
+        "is in OF_HISTORY here; where not (measurements, since when), read it by `before`, or, if it grows, give it "
+        "is_measured=True"
     )
 
 
@@ -90,7 +140,9 @@ class Empty:
 )
 def test_a_step_makes_its_table_of_earlier_ones(step: Step) -> None:
     earlier = {each.table for each in STEPS[: STEPS.index(step)]}
-    assert [read.table.name for read in step.reads if read.how == "now" and read.table not in earlier] == []
+    assert [read.table.name for read in step.reads if read.how == "now" and read.table not in earlier] == [], (
+        "a step stands behind those whose rows it reads (`now`)"
+    )
     made = rows_of(step.made(Empty(), RefreshContext(Clusters(OPTIONS, {}, {}), {})))
     assert (OPEN in made.column_names) == step.adds, (
         f"`adds=True`, and the column OPEN ({OPEN}), go together: true in rows that the next refresh replaces"
