@@ -125,8 +125,9 @@ class TestEachMechanism:
         assert await may_ask(wire)
         wire = await connect(broker)
         await handshake(wire, mechanism)
-        answers = [await token(wire, message) for message in said]
-        assert (answers[-1].error_code == 0) is (len(said) == 1), "the same messages log in again, at another time"
+        is_in = [await token(wire, message) for message in said][-1].error_code == 0
+        assert len(said) == 1 or not is_in, "what answered one challenge answers another: each needs a nonce of its own"
+        assert len(said) > 1 or is_in, "the client's only message logs in once: if it shall, except the mechanism here"
 
 
 @pytest.mark.parametrize("username", ["carol", "nobody"])

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.security.logins import SAMPLES
+from tests.unit.security.logins import SAMPLES, login_module
 
 from groupkeeper.client.admin.resources.access_types import ScramMechanism
 from groupkeeper.security import mechanisms
+from groupkeeper.security.jaas import parse_jaas
 from groupkeeper.security.mechanisms import MECHANISMS
 from groupkeeper.security.mechanisms.mechanism import ClientConversation, ClientLogin, LoginModule
 from groupkeeper.security.mechanisms.scram import HASH_BY_MECHANISM, new_credential
@@ -38,18 +39,22 @@ async def test_clients_read_their_options_with_the_settings_and_send_them(
 ) -> None:
     monkeypatch.setattr(os, "urandom", bytes)
     mechanism = MECHANISMS[name]
-    given = dict.fromkeys(mechanism.needs, "x")
+    sample = parse_jaas(login_module(name, SAMPLES[name].client)).options
+    given = {option: sample[option] for option in mechanism.needs}
+    late = "the options are read for each login: `client` of the mechanism reads them before it returns"
 
     def begin(options: dict[str, str]) -> Callable[[], ClientConversation]:
-        module = LoginModule(mechanism.class_name, options)
-        return mechanism.client(ClientLogin(mechanism, lambda: module, pytest.fail))
+        modules = [LoginModule(mechanism.class_name, options)]
+        login = ClientLogin(mechanism, lambda: modules[0] if modules else pytest.fail(late), pytest.fail)
+        begun = mechanism.client(login)
+        modules.clear()
+        return begun
 
     plain = await begin(given)().first()
-    for option in mechanism.options:
-        options = given | {option: "true"}
-        begun = begin(options)
-        options.clear()  # read by now
-        assert await begun().first() != plain, f"the client does not send {option}, or reads it only when it connects"
+    for option in ("", *mechanism.options):
+        first = await begin(given | ({option: "true"} if option else {}))().first()
+        assert option or first == plain, "first messages differ by chance: fix it, as os.urandom above"
+        assert not option or first != plain, f"the client does not send {option}"
 
 
 @pytest.mark.parametrize("salt", [b"", b"salt"])  # AlterUserScramCredentials takes both
