@@ -87,7 +87,8 @@ class Order(NamedTuple):
 
 def ordered(rows: list[T], columns: Sequence[PageColumn[T]], order: Order) -> None:
     """Sorts in place; unknown values come last."""
-    key = next(each.by for each in columns if each.by is not None and each.key == order.sort)
+    key = next((each.by for each in columns if each.by is not None and each.key == order.sort), None)
+    assert key is not None, f"no column sorts by {order.sort!r}: give Order.of the `key` of one as the default"
     keyed = [(value, row) for row in rows if (value := key(row)) is not None]
     keyed.sort(key=itemgetter(0), reverse=order.is_down)
     rows[:] = [*(row for _, row in keyed), *(row for row in rows if key(row) is None)]
