@@ -4,9 +4,10 @@ import asyncio
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -27,7 +28,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, Node, TopicPartition
 from groupkeeper.html import markup
 from groupkeeper.live.alerts import FiringAlert, Key
-from groupkeeper.live.model import ClusterSnapshot, Scope, Wait
+from groupkeeper.live.model import ClusterSnapshot, Polls, Scope, Wait
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.selection import ALL
@@ -142,6 +143,33 @@ def lost_parameters(path: str, fields: Mapping[str, str], answers: Sequence[Answ
     return {name for name, value in fields.items() for own in kept if (name, value) not in own} - {*ORDER}
 
 
+def offered_parameters(path: str, fields: Mapping[str, str], answers: Sequence[Answer]) -> set[str]:
+    """Those that a person can give a list: in a field of its form, or by a link where they were not given."""
+    text = "".join(answer.text for answer in answers)
+    forms = re.findall(rf'<form method="get" action="{path}"[^>]*>(.*?)</form>', text, re.DOTALL)
+    inputs = [re.sub(r'<input type="hidden"[^>]*>', "", form) for form in forms]
+    links = [urlsplit(link) for answer in answers for link in links_of(answer)]
+    linked = {name for link in links if link.path == path for name, _ in parse_qsl(link.query)} - {*fields}
+    return linked | {*re.findall(r' name="([^"]*)"', "".join(inputs))}
+
+
+def note_reads(monkeypatch: pytest.MonkeyPatch, now: Callable[[], str]) -> dict[str, set[str]]:
+    """The parameters that routes read from now on, with their paths. `now`: which is asked."""
+    read: dict[str, set[str]] = defaultdict(set)
+
+    def noting(parameters: QueryParams, name: str) -> str:
+        read[name].add(now())
+        return parameters._dict[name]
+
+    def noting_all(parameters: QueryParams, name: str) -> list[str]:
+        read[name].add(now())
+        return [value for key, value in parameters._list if key == name]
+
+    monkeypatch.setattr(QueryParams, "__getitem__", noting)
+    monkeypatch.setattr(QueryParams, "getlist", noting_all)
+    return read
+
+
 async def show_hostile_values(browser: Browser, paths_by_parameter: Mapping[str, set[str]]) -> None:
     """Whatever a parameter is, pages show it as text, and not all of a long one."""
     usual, long = {"cluster": "prod", "group": "billing", "topic": "orders"}, HOSTILE * 99
@@ -170,28 +198,18 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(
         *FILTERS,
         {},
     ]
-    read: dict[str, set[str]] = defaultdict(set)
+    read = note_reads(monkeypatch, lambda: path)
     finds: dict[str, set[str]] = defaultdict(set)
-
-    def noting(parameters: QueryParams, name: str) -> str:
-        read[name].add(path)
-        return parameters._dict[name]
-
-    def noting_all(parameters: QueryParams, name: str) -> list[str]:
-        read[name].add(path)
-        return [value for key, value in parameters._list if key == name]
-
-    monkeypatch.setattr(QueryParams, "__getitem__", noting)
-    monkeypatch.setattr(QueryParams, "getlist", noting_all)
     # All pages of this test are kept, to its end.
     monkeypatch.setattr("groupkeeper.web.app._MOST_KEPT", 10_000)
     monkeypatch.setattr("groupkeeper.web.app._KEPT_S", 600.0)
-    told, answered, told_alice, lost = [], 0, set(), set[tuple[str, str]]()
+    told, answered, told_alice, lost, offered = [], 0, set(), set[tuple[str, str]](), set[tuple[str, str]]()
     for route in walked(site):
         path = route.path
         for fields in wishes if path != "/events" else ():  # which has no end, and names clusters only
             seen = await asked(site, ALICE, route, fields, posts=False)
             lost |= {(path, name) for name in lost_parameters(path, fields, seen) if path in read.get(name, ())}
+            offered |= {(path, name) for name in offered_parameters(path, fields, seen)}
             if any(name in answer.text for answer in seen for name in HIDDEN - {*fields.values()}):
                 told_alice.add(path)
                 for name in fields:
@@ -207,8 +225,14 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(
         (path, name) for name, paths in read.items() for path in paths - finds[name]
         if name not in wishes[0] and (not finds[name] or not path.startswith("/api/"))
     }  # fmt: skip
-    assert unwished == set(), "routes read these parameters: add them to FILTERS, with values that find what is hidden"
+    assert unwished == set(), (
+        "routes read these parameters: add them to FILTERS, with values that find what is hidden; if the page shows no "
+        "group, topic or client, add to HIDDEN what it shows of hidden-group"
+    )
     assert lost == set(), "links to another order of a list lose these parameters, so they show other rows"
+    lists = {path for path in read["sort"] if not path.endswith(".csv")}
+    filters = {(path, name) for name in read.keys() - {*ORDER, *wishes[0], *wishes[1]} for path in read[name] & lists}
+    assert filters - offered == set(), "only a URL sets these: the list's form has a field of this `name`, or a link"
     await show_hostile_values(alice, read)
 
 
@@ -252,11 +276,14 @@ async def test_kept_pages_are_those_of_now(
     site.watched["prod"].snapshot = snapshot(*left, cluster="prod", at_ms=1000)
     monkeypatch.setattr("groupkeeper.web.app._now_ms", lambda: 2000)
     firing = [FiringAlert(Key("behind", "prod", "idle"), "warning", "", 0, (), False)]  # ranks it above others
+    members = described("billing", member("m", TopicPartition("orders", 0)))
+    newer = snapshot(view("billing", [row("orders", 0, 90)], None, members), left[1], cluster="prod", at_ms=1500)
     changes: list[tuple[object, str, object]] = [
         (served, "_alerts", lambda: AlertsNow(firing)),
         (served, "_notes", lambda: ["a note"]),
         (served._archive, "problem", "the disk is full"),
         (site.record, "_failure", "it is gone"),
+        (site.watched["prod"], "snapshot", newer._replace(polls=Polls(2, 0, 1500))),
     ]
     paths = {each.path for each in walked(site) if "GET" in each.methods and not each.path.startswith("/api/")}
     pages = [f"{path}?cluster=prod&group=billing&topic=orders&q=i&sort=status" for path in sorted(paths - NO_PAGES)]
@@ -270,7 +297,10 @@ async def test_kept_pages_are_those_of_now(
         kept = [(await alice.get(at)).text for at in pages]
         served._kept.clear()
         stale |= {at for at, text in zip(pages, kept, strict=True) if (await alice.get(at)).text != text}
-    assert stale == set(), "what these show beside snapshots and alerts is in `more` of `_shared`, or they are not kept"
+    assert stale == set(), (
+        "pass the snapshots that are shown to `_shared`; what these show beside snapshots and alerts is in its `more`, "
+        "or they are not kept"
+    )
 
 
 NO_PAGES = OPEN | {"/events", "/metrics", "/grafana-dashboard.json", "/prometheus-rules.yaml"}
@@ -342,21 +372,21 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
     paths = {each.path for each in walked(site) if "GET" in each.methods and not each.path.startswith("/api/")}
     paths -= {*NO_PAGES, "/alerts", *(path for _, path, _ in site.served._changes.answers())}
     alice, wrong, lists = await site.of(ALICE), [], dict[str, int]()
-    query = urlencode({"cluster": HOSTILE, "group": HOSTILE, "topic": HOSTILE, "q": HOSTILE})
+    of_all = {"group": HOSTILE, "topic": HOSTILE, "q": HOSTILE}
     for state, site.watched[HOSTILE].snapshot in states().items():
         site.served._kept.clear()
         site.served.forget(HOSTILE)
-        for path in paths:
-            answer = await alice.get(f"{path}?{query}")
-            if "html" not in answer.headers["content-type"]:
+        for path, wish in product(paths, ({**of_all, "cluster": HOSTILE}, of_all)):
+            answer = await alice.get(at := f"{path}?{urlencode(wish)}")
+            if "html" not in answer.headers["content-type"] or (wish is of_all and answer.status != 200):
                 continue
             page, is_up = Page(answer.text), state == "up"
-            lists.setdefault(path, len(page.tables))
+            lists.setdefault(at, len(page.tables))
             rules = {
                 "a list has a row in `states` (NO_LISTS: no page of a list)": not is_up
                 or bool(page.tables) != (path in NO_LISTS),
                 "a list is in parts.live": all(" live-" in f" {' '.join(each)}" for each in page.tables),
-                "parts.page gets `follows`": not lists[path] or answer.status != 200 or "data-events" in answer.text,
+                "parts.page gets `follows`": not lists[at] or answer.status != 200 or "data-events" in answer.text,
                 "groups that are left out are counted: scope.left_out": not is_up
                 or path in OF_SOME_GROUPS
                 or "1 other group of the cluster is left out" in page.text,
@@ -365,7 +395,7 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
                 != "down"
                 or path in OF_ALL_CLUSTERS
                 or not (page.tables or re.search(r"\b(0|No) ", page.text)),
-                "what was known last is shown: snapshot.known": state != "old" or len(page.tables) == lists[path],
+                "what was known last is shown: snapshot.known": state != "old" or len(page.tables) == lists[at],
                 "old numbers are in parts.old": is_up or all("old" in each for each in page.tables),
                 "what the history lacks is said: is_partial (OF_HISTORY: it lacks nothing)": state != "from the history"
                 or path in OF_HISTORY
@@ -373,14 +403,14 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
                 or "not in the history" in page.text,
                 "what the history lacks is not counted: is_partial": state != "from the history"
                 or path in OF_HISTORY
-                or not re.search(r"\b0 [a-z]", page.text),
+                or not re.search(r"\b(0|No) (?!change of)[a-z]", page.text),
                 "forms keep the cluster, in a hidden field (OF_ALL_CLUSTERS: but of others)": all(
-                    action in OF_ALL_CLUSTERS or ("cluster", HOSTILE) in fields
+                    action in OF_ALL_CLUSTERS or wish is of_all or ("cluster", HOSTILE) in fields
                     for action, fields in forms_of(answer).items()
                     if action == path
                 ),
             }
-            wrong += [(state, path, what) for what, holds in rules.items() if not holds]
+            wrong += [(state, path, [*wish], what) for what, holds in rules.items() if not holds]
     assert not wrong, "\n".join(map(str, wrong))
 
 
