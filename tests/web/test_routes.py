@@ -218,8 +218,8 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(
                 answered += answer.status == 200
                 told += [(path, fields, name) for name in HIDDEN - {*fields.values()} if name in answer.text]
     assert told == [], (
-        "routes told bob, who may see only groups b*, of others: show snapshots of `_actions.clusters(viewer.person)` or "
-        "`_cluster`; what is kept needs its viewer"
+        "routes told bob, who may see only groups b*, of others: show snapshots of `_actions.clusters(viewer.person)` "
+        "or `_cluster`; what is kept needs its viewer"
     )
     assert (answered > 40, len(told_alice) > 20) == (True, True)  # so that most routes had something to tell
     unwished = {
@@ -262,8 +262,8 @@ async def test_what_is_hidden_counts_nowhere(
                 told[f"{route.path}?{query}"].append((await bob.get(f"{route.path}?{query}")).text)
     differ = [path for path, (first, second) in told.items() if first != second]
     assert differ == [], (
-        "what bob is told counts groups that he may not see: show snapshots of `_actions.clusters(viewer.person)` or "
-        "`_cluster`; what is kept needs its viewer"
+        "what bob is told counts groups that he may not see: show snapshots of `_actions.clusters(viewer.person)` "
+        "or `_cluster`; what is kept needs its viewer"
     )
 
 
