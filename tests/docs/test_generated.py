@@ -101,3 +101,18 @@ def test_new_columns_are_not_in_tables_of_terminals() -> None:
         if each.in_table and each.name not in then[f"column of {schema.name}"]
     }  # fmt: skip
     assert new == IN_TABLES, f"give these `in_table=False`; those that are worth their width are in IN_TABLES: {new}"
+
+
+EXAMPLES = {"group_consumer_max_idle_ms", "x_by_y"}
+"""Names in CONTRIBUTING.md of what there is not."""
+
+
+def test_contributors_are_told_names_of_code_that_is_there() -> None:
+    files = [path for folder in ("src", "tests", "tools", "bench") for path in (ROOT / folder).rglob("*.*")]
+    code = "".join(path.read_text() for path in files if path.suffix == ".py")
+    known = {*re.findall(r"\w+", code), *(path.stem for path in files)}
+    for page in ("CONTRIBUTING.md", "docs/architecture.md"):
+        told = {
+            name for each in re.findall(r"`([A-Za-z_][\w.]*)`", (ROOT / page).read_text()) for name in each.split(".")
+        }
+        assert told - known - EXAMPLES - {""} == set(), f"{page} names these, but no code has them: correct it"
