@@ -69,12 +69,12 @@ class Order(NamedTuple):
         return rows[start : start + ROWS]
 
     def turning(self, count: int, link: Link) -> str:
-        """Links to the previous and the next page of `count` rows."""
+        """Links to the previous and the next page of `count` rows, in the same order."""
         pages, number = self._pages(count), self._number(count)
         if pages == 1:
             return ""
-        before = f'<a rel="prev" href="{link(page=number - 1)}">before</a>' if number > 1 else ""
-        after = f'<a rel="next" href="{link(page=number + 1)}">after</a>' if number < pages else ""
+        before = f'<a rel="prev" href="{link(**self.parameters, page=number - 1)}">before</a>' if number > 1 else ""
+        after = f'<a rel="next" href="{link(**self.parameters, page=number + 1)}">after</a>' if number < pages else ""
         return f'<nav aria-label="pages">{before}<span>page {number:,} of {pages:,}</span>{after}</nav>'
 
     def _number(self, count: int) -> int:

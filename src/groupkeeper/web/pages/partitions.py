@@ -114,7 +114,7 @@ def partitions_table(
     if not group.rows:
         return markup.nothing("It has no committed offsets, or you may not see their topics.")
 
-    link = partial(parts.url, "/group", cluster=snapshot.cluster, group=group.group_id, **order.parameters)
+    link = partial(parts.url, "/group", cluster=snapshot.cluster, group=group.group_id)
     columns = _columns(group)
     rows = partition_rows(known, group, statuses, order, marked)
     table = markup.table(columns, rows[:_MOST_ROWS], "partitions", heads=order.heads(columns, link))

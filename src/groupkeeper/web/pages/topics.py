@@ -109,7 +109,7 @@ def topics_page(
     topics = topics_of(snapshot, text.lower())
     ordered(topics, _COLUMNS, order)
 
-    link = partial(parts.url, "/topics", cluster=snapshot.cluster, q=text, **order.parameters)
+    link = partial(parts.url, "/topics", cluster=snapshot.cluster, q=text)
     form = (
         f'<form method="get" action="/topics"><input type="hidden" name="cluster" value="{escape(snapshot.cluster)}"/>'
         f'<label>name contains<input type="search" name="q" value="{escape(text)}"/></label>'
@@ -158,7 +158,7 @@ def topic_page(
     readers = sorted(topic.readers, key=lambda reader: reader.group.group_id)
     ordered(readers, _READER_COLUMNS, order)
 
-    link = partial(parts.url, "/topic", cluster=snapshot.cluster, topic=topic.name, **order.parameters)
+    link = partial(parts.url, "/topic", cluster=snapshot.cluster, topic=topic.name)
     pairs = [
         ("partitions", words.number(topic.partitions)),
         ("groups", words.number(len(topic.readers))),
