@@ -389,6 +389,7 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
                 or bool(page.tables) != (path in NO_LISTS),
                 "a list is in parts.live": all(" live-" in f" {' '.join(each)}" for each in page.tables),
                 "parts.page gets `follows`": not lists[at] or answer.status != 200 or "data-events" in answer.text,
+                "parts.page gets the viewer": ">alice " in answer.text,
                 "groups that are left out are counted: scope.left_out": not is_up
                 or path in OF_SOME_GROUPS
                 or "1 other group of the cluster is left out" in page.text,

@@ -79,6 +79,13 @@ def test_documents_name_each_mechanism(page: str, mechanism: str) -> None:
     assert re.search(rf"(?<!User:)\b{mechanism}\b(?!-)", text), f"docs/{page} says how one logs in by {mechanism}"
 
 
+def test_each_family_has_a_login_module_that_clients_are_told() -> None:
+    modules = {each.family or each.name: each.class_name for each in MECHANISMS.values()}
+    assert len({*modules.values()}) == len(modules), "two mechanisms with one login module"
+    text = (ROOT / "docs/security.md").read_text()
+    assert [name for name in modules.values() if f"{name} " not in text] == [], "docs/security.md: how a client logs in"
+
+
 def test_documents_list_the_mechanisms() -> None:
     assert f"SASL ({FAMILIES})" in (ROOT / "README.md").read_text(), f"README.md: SASL ({FAMILIES})"
     *most, last = USERS_MECHANISMS

@@ -39,3 +39,9 @@ def test_each_column_is_a_field_of_the_api(schema: Schema, document: type[d.Docu
         and type(None) not in get_args(document.model_fields[column.name].annotation)
     }  # fmt: skip
     assert not strict, f"these columns can be null: `… | None` in {document.__name__}"
+
+
+def test_a_group_of_which_only_the_list_is_known_has_an_answer() -> None:
+    own = {name: of for name, of in d.GroupDetail.model_fields.items() if name not in d.GroupRow.model_fields}
+    needed = [each.name for each in STATES.columns if each.name in own and own[each.name].is_required()]
+    assert needed == [], "a group may have no description: `= None`"
