@@ -123,7 +123,8 @@ class GroupHost(ShardHost[GroupShard]):
         if self._watch.is_stale:
             self._see_topics()
         shard.see_topics(self._watch.image)
-        shard.coordinator.apply(self._own_settings(shard))
+        own = self._broker.group_configs.effective_by_group(log.placement.leader)
+        shard.coordinator.apply(SettingsChange(own))
         return shard
 
     def settings_of(self, log: PartitionLog) -> Settings:
@@ -134,11 +135,10 @@ class GroupHost(ShardHost[GroupShard]):
     def take_settings(self) -> None:
         """Called after settings of the broker or of a group changed."""
         self.settings = coordinator_settings(self._broker.config)
+        leaders = {shard.log.placement.leader for shard in self.shards}
+        own = {node: self._broker.group_configs.effective_by_group(node) for node in leaders}
         for shard in self.shards:
-            shard.coordinator.apply(self._own_settings(shard, self.settings_of(shard.log)))
-
-    def _own_settings(self, shard: GroupShard, others: Settings | None = None) -> SettingsChange:
-        return SettingsChange(self._broker.group_configs.effective_by_group(shard.log.placement.leader), others)
+            shard.coordinator.apply(SettingsChange(own[shard.log.placement.leader], self.settings_of(shard.log)))
 
 
 async def _refused(request: Message, error: KafkaError) -> Message:
