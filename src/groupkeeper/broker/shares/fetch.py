@@ -65,7 +65,7 @@ class ShareFetch:
     async def run(self) -> dict[TopicIdPartition, PartitionData]:
         """Responses for the wanted partitions, except those without records to acquire. Waits while there are fewer
         than `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be loaded doesn't end the wait,
-        and only an response after a wait reports it.
+        and only a response after a wait reports it.
 
         Raises `ShareSessionNotFound` when the session ends meanwhile.
         """

@@ -48,7 +48,7 @@ ANYBODY = Person("", Rights(None), is_known=False)
 """The user of a request where no login is configured: may see everything and change nothing."""
 
 NOBODY = Person("", Rights(()), is_known=False)
-"""The sender of a request that may not see anything."""
+"""Who is not logged in, where that is needed: may see nothing."""
 
 
 class PageTokens:
