@@ -71,7 +71,7 @@ def test_the_log_keeps_each_field(member: Any) -> None:
 @pytest.mark.parametrize("member", [one for one in MEMBERS if type(one) in (ConsumerMember, StreamsMember)])
 def test_who_takes_over_has_each_field(member: Any) -> None:
     step = step_with(member)
-    taken_over = step.replace_member(member, "n", ())
+    taken_over = step.replace_member(member, "n")
     assert (
         step.group.members["n"] == taken_over == replace(member, member_id="n", member_epoch=0, previous_member_epoch=0)
     )
@@ -80,5 +80,5 @@ def test_who_takes_over_has_each_field(member: Any) -> None:
 def test_a_classic_member_keeps_each_field_in_a_consumer_group_and_back() -> None:
     group = ClassicGroup("g", Roster(c.PROTOCOL_TYPE, 5, "range", "m").with_member(CLASSIC))
     step = upgrade(group, Settings(), TOPICS, 0)
-    result = downgrade(step, Settings(), (), None, must_rebalance=False)
+    result = downgrade(step, (), None, must_rebalance=False)
     assert read_back(result.records[-1]) == CLASSIC

@@ -32,9 +32,7 @@ def join(
     """Answers JoinGroup; mostly parked until the join phase ends."""
     if not request.group_id:
         raise errors.InvalidGroupId
-    shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
-    if not shortest_ms <= request.session_timeout_ms <= longest_ms:
-        raise errors.InvalidSessionTimeout
+    check_session_timeout(settings, request)
     if group is None and request.member_id:
         raise errors.UnknownMemberId
     step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)
@@ -43,6 +41,13 @@ def join(
         # The group is stored before its first rebalance completes, even if its first member is refused.
         return replace(result, records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
     return result
+
+
+def check_session_timeout(settings: Settings, request: JoinGroupRequest) -> None:
+    """Raises `InvalidSessionTimeout`."""
+    shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if not shortest_ms <= request.session_timeout_ms <= longest_ms:
+        raise errors.InvalidSessionTimeout
 
 
 def _join(step: Step, call: GroupCall, request: JoinGroupRequest) -> Result:
@@ -80,7 +85,7 @@ def _join_with_id(step: Step, call: GroupCall, request: JoinGroupRequest) -> Res
     member = step.roster.members[request.member_id]
     if step.state is GroupState.EMPTY:
         raise errors.UnknownMemberId
-    is_unchanged = member.protocols == _protocols(request)
+    is_unchanged = member.protocols == protocols_of(request)
     is_leader = step.roster.leader_id == member.member_id
     if is_unchanged and (isinstance(step.rebalance, Syncing) or (step.state is GroupState.STABLE and not is_leader)):
         # The member may have missed the response; nothing changed that needs a rebalance.
@@ -96,7 +101,7 @@ def _rejoined(member: Member, request: JoinGroupRequest) -> Member:
         member,
         rebalance_timeout_ms=rebalance_timeout_ms(request),
         session_timeout_ms=request.session_timeout_ms,
-        protocols=_protocols(request),
+        protocols=protocols_of(request),
     )
 
 
@@ -108,7 +113,7 @@ def _add_member(step: Step, call: GroupCall, request: JoinGroupRequest, member_i
         client_host=call.client_host,
         rebalance_timeout_ms=rebalance_timeout_ms(request),
         session_timeout_ms=request.session_timeout_ms,
-        protocols=_protocols(request),
+        protocols=protocols_of(request),
     )
     step.pending = step.pending.without(member_id)
     if not step.roster.members:
@@ -175,7 +180,8 @@ def _accepts_protocols(step: Step, request: JoinGroupRequest) -> bool:
     return any(step.roster.is_common(protocol.name) for protocol in request.protocols)
 
 
-def _protocols(request: JoinGroupRequest) -> Protocols:
+def protocols_of(request: JoinGroupRequest) -> Protocols:
+    """The protocols that the member offers."""
     return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
 
 

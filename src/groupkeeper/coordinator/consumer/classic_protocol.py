@@ -22,6 +22,7 @@ from groupkeeper.coordinator.consumer.group import (
 )
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
+from groupkeeper.coordinator.epochs.checks import check_size, require_member
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.handlers import ClassicRequest
 from groupkeeper.coordinator.kernel.result import Arm, Disarm, GroupCall, Immediate, Result
@@ -36,56 +37,37 @@ from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 
 
-def handle(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: GroupCall, request: ClassicRequest, now_ms: int
-) -> Result:
+def handle(step: Step, call: GroupCall, request: ClassicRequest) -> Result:
     """Answers a request of the classic protocol in a group that has members."""
     match request:
         case m.HeartbeatRequest():
-            return heartbeat(group, settings, topics, request, now_ms)
+            return heartbeat(step, request)
         case m.SyncGroupRequest():
-            return sync(group, settings, topics, request)
+            return sync(step, request)
         case m.JoinGroupRequest():
-            return join(group, settings, topics, call, request, now_ms)
+            return join(step, call, request)
         case m.LeaveGroupRequest():
-            return leave(group, settings, topics, request, now_ms)
+            return leave(step, request)
 
 
-def join(
-    group: ConsumerGroup,
-    settings: Settings,
-    topics: TopicsImage,
-    call: GroupCall,
-    request: m.JoinGroupRequest,
-    now_ms: int,
-) -> Result:
+def join(step: Step, call: GroupCall, request: m.JoinGroupRequest) -> Result:
     """Answers JoinGroup: the member takes part in the group's reconciliation."""
-    shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
-    if not shortest_ms <= request.session_timeout_ms <= longest_ms:
-        raise errors.InvalidSessionTimeout
+    classic_join.check_session_timeout(step.settings, request)
     try:
-        return _join_members(group, settings, topics, call, request, now_ms)
+        return _join_members(step, call, request)
     except KafkaError as error:
         # Unlike the response of a classic group, this refusal does not name the member.
         return Immediate(m.JoinGroupResponse(error_code=error.code, protocol_name=None))
 
 
-def _join_members(
-    group: ConsumerGroup,
-    settings: Settings,
-    topics: TopicsImage,
-    call: GroupCall,
-    request: m.JoinGroupRequest,
-    now_ms: int,
-) -> Result:
-    _check_join(group, settings, request)
+def _join_members(step: Step, call: GroupCall, request: m.JoinGroupRequest) -> Result:
+    _check_join(step.group, step.settings, request)
     member_id = request.member_id or _member_id_of(call.fresh_id)
     needs_id = not request.member_id and request.group_instance_id is None
     if needs_id and call.version >= classic_join.FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
         return Immediate(classic_join.require_member_id(member_id))
-    step = Step(group, settings, topics, now_ms)
     known = _find_or_replace(step, request, member_id)
-    return _take_part(step, settings, call, request, known, known or ConsumerMember(member_id))
+    return _take_part(step, call, request, known, known or ConsumerMember(member_id))
 
 
 def _member_id_of(fresh_id: str) -> str:
@@ -100,9 +82,7 @@ def _member_id_of(fresh_id: str) -> str:
 def _check_join(group: ConsumerGroup, settings: Settings, request: m.JoinGroupRequest) -> None:
     if settings.group_consumer_migration_policy == "disabled":
         raise errors.InconsistentGroupProtocol
-    has_place = request.member_id in group.members or group.static_member(request.group_instance_id) is not None
-    if len(group.members) >= settings.group_consumer_max_size and not has_place:
-        raise errors.GroupMaxSizeReached
+    check_size(group, settings.group_consumer_max_size, request.member_id, request.group_instance_id)
     offered = {protocol.name for protocol in request.protocols}
     for member in group.members.values():
         if member.classic is not None:
@@ -113,35 +93,17 @@ def _check_join(group: ConsumerGroup, settings: Settings, request: m.JoinGroupRe
 
 def _find_or_replace(step: Step, request: m.JoinGroupRequest, member_id: str) -> ConsumerMember | None:
     """The member; None for a new one. A static member takes over its instance id from any other member."""
-    if request.group_instance_id is None:
-        return step.group.members.get(member_id)
+    if request.group_instance_id is not None and request.member_id:
+        return require_member(step.group, member_id, request.group_instance_id)
     holder = step.group.static_member(request.group_instance_id)
-    if request.member_id:
-        return _check_instance(holder, request.member_id)
-    if holder is not None:
-        taken_over: ConsumerMember = step.replace_member(holder, member_id, {})
-        return taken_over
-    return None
-
-
-def _check_instance(holder: ConsumerMember | None, member_id: str) -> ConsumerMember:
-    if holder is None:
-        raise errors.UnknownMemberId
-    if holder.member_id != member_id:
-        raise errors.FencedInstanceId
-    return holder
+    known: ConsumerMember | None = step.group.members.get(member_id)
+    return known if holder is None else step.replace_member(holder, member_id)
 
 
 def _take_part(
-    step: Step,
-    settings: Settings,
-    call: GroupCall,
-    request: m.JoinGroupRequest,
-    known: ConsumerMember | None,
-    member: ConsumerMember,
+    step: Step, call: GroupCall, request: m.JoinGroupRequest, known: ConsumerMember | None, member: ConsumerMember
 ) -> Result:
-    protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
-    classic = ClassicMetadata(request.session_timeout_ms, protocols)
+    classic = ClassicMetadata(request.session_timeout_ms, classic_join.protocols_of(request))
     try:
         subscription = read_subscription(classic)
     except MalformedMessage as error:
@@ -157,29 +119,29 @@ def _take_part(
         client_host=call.client_host,
         classic=classic,
     )
-    change = follow_subscription(step, settings, call, known, updated)
+    change = follow_subscription(step, call, known, updated)
     reported = _owned(subscription, step.topics)
-    if _replaces_last(step, settings, request.group_instance_id):
+    if _replaces_last(step, request.group_instance_id):
         # The classic group will replace the target, so no member reconciles with it.
-        is_stale = change.must_bump or step.is_outdated() or step.group.assignment_epoch < step.group.group_epoch
+        is_stale = change.must_bump or step.is_outdated() or step.is_behind
         if not is_stale:
             updated = step.reconcile(updated.member_id, has_changed_subscription=change.has_changed, reported=reported)
-        return downgrade(step, settings, (), _joined(updated, classic), must_rebalance=is_stale)
+        return downgrade(step, (), _joined(updated, classic), must_rebalance=is_stale)
     joined = step.bring_on(
         updated.member_id, must_bump=change.must_bump, has_changed_subscription=change.has_changed, reported=reported
     )
     step.arm(
         Disarm(ClassicRejoin(request.group_id, joined.member_id)),
-        step.session_timer(request.group_id, joined, settings),
+        step.session_timer(request.group_id, joined, step.settings),
         Arm(ClassicResync(request.group_id, joined.member_id), joined.rebalance_timeout_ms),
     )
     return step.result(_joined(joined, classic))
 
 
-def _replaces_last(step: Step, settings: Settings, instance_id: str | None) -> bool:
+def _replaces_last(step: Step, instance_id: str | None) -> bool:
     """Whether a classic static member replaced the last member that used the consumer protocol."""
     holder = step.logged.static_member(instance_id)
-    return holder is not None and holder.classic is None and must_downgrade(step.group, settings, ())
+    return holder is not None and holder.classic is None and must_downgrade(step, ())
 
 
 def _joined(member: ConsumerMember, classic: ClassicMetadata) -> m.JoinGroupResponse:
@@ -202,36 +164,34 @@ def _owned(subscription: ConsumerProtocolSubscription, topics: TopicsImage) -> d
 # --- staying in
 
 
-def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: m.SyncGroupRequest) -> Result:
+def sync(step: Step, request: m.SyncGroupRequest) -> Result:
     """Replies with a member's assignment at once: the coordinator assigns, not a leader."""
-    member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    member, classic = _classic_member(step.group, request)
+    protocol_name, group_id = classic.protocols[0][0], request.group_id
     if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or request.protocol_name not in (
         None,
-        classic.protocols[0][0],
+        protocol_name,
     ):
         raise errors.InconsistentGroupProtocol
-    group_id = group.group_id
-    if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
+    if step.group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
         rejoin = Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms, keeps_earlier=True)
         return Immediate(m.SyncGroupResponse(error_code=errors.RebalanceInProgress.code), timers=(rejoin,))
     return Result(
         m.SyncGroupResponse(
             protocol_type=CONSUMER_PROTOCOL_TYPE,
-            protocol_name=classic.protocols[0][0],
-            assignment=encode_target({one: list(some) for one, some in member.assigned.items()}, topics, classic),
+            protocol_name=protocol_name,
+            assignment=encode_target({one: list(some) for one, some in member.assigned.items()}, step.topics, classic),
         ),
-        timers=(Disarm(ClassicResync(group_id, member.member_id)), Step.session_timer(group_id, member, settings)),
+        timers=(Disarm(ClassicResync(group_id, member.member_id)), step.session_timer(group_id, member, step.settings)),
     )
 
 
-def heartbeat(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: m.HeartbeatRequest, now_ms: int
-) -> Result:
+def heartbeat(step: Step, request: m.HeartbeatRequest) -> Result:
     """Renews the session; replies REBALANCE_IN_PROGRESS when the member must revoke partitions or can get new ones."""
-    member, _ = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
-    step = Step(group, settings, topics, now_ms)
+    member, _ = _classic_member(step.group, request)
     step.arm_session(member)
-    if _is_behind(group, topics) and all(one.classic is not None for one in group.members.values()):
+    may_be_outdated = step.is_behind or step.soft.checked_version != step.topics.version
+    if may_be_outdated and all(one.classic is not None for one in step.group.members.values()):
         # All members are classic: no consumer heartbeat would notice.
         step.refresh(must_bump=False)
         step.update_target()
@@ -241,14 +201,9 @@ def heartbeat(
         or (member.state == UNRELEASED_PARTITIONS and not _waits_for_others(step.group, member))
     )
     if must_rejoin:
-        rejoin = ClassicRejoin(group.group_id, member.member_id)
+        rejoin = ClassicRejoin(request.group_id, member.member_id)
         step.arm(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))
     return step.result(m.HeartbeatResponse(error_code=errors.RebalanceInProgress.code if must_rejoin else errors.NONE))
-
-
-def _is_behind(group: ConsumerGroup, topics: TopicsImage) -> bool:
-    """Whether the target assignment may be outdated."""
-    return group.assignment_epoch < group.group_epoch or group.soft.checked_version != topics.version
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
@@ -260,15 +215,12 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _classic_member(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+    group: ConsumerGroup, request: m.HeartbeatRequest | m.SyncGroupRequest
 ) -> tuple[ConsumerMember, ClassicMetadata]:
-    if instance_id is None:
-        member = group.members.get(member_id)
-    else:
-        member = _check_instance(group.static_member(instance_id), member_id)
-    if member is None or member.classic is None or member.member_epoch == LEFT_STATICALLY_EPOCH:
+    member = require_member(group, request.member_id, request.group_instance_id)
+    if member.classic is None or member.member_epoch == LEFT_STATICALLY_EPOCH:
         raise errors.UnknownMemberId
-    if generation != member.member_epoch:
+    if request.generation_id != member.member_epoch:
         raise errors.IllegalGeneration
     return member, member.classic
 
@@ -276,33 +228,25 @@ def _classic_member(
 # --- leaving
 
 
-def leave(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: m.LeaveGroupRequest, now_ms: int
-) -> Result:
+def leave(step: Step, request: m.LeaveGroupRequest) -> Result:
     """Removes members of either protocol, each with its own outcome."""
     leaving: dict[str, None] = {}
     responses = []
     for identity in request.members:
         error_code = errors.NONE
         try:
-            leaving[_leaving_id(group, identity)] = None
+            leaving[_leaving_id(step.group, identity)] = None
         except KafkaError as error:
             error_code = error.code
         responses.append(m.MemberResponse(identity.member_id, identity.group_instance_id, error_code))
     response = m.LeaveGroupResponse(members=responses)
     if not leaving:
         return Result(response)
-    return remove_or_downgrade(Step(group, settings, topics, now_ms), settings, list(leaving), response)
+    return remove_or_downgrade(step, list(leaving), response)
 
 
 def _leaving_id(group: ConsumerGroup, identity: m.MemberIdentity) -> str:
-    if identity.group_instance_id is None:
-        if identity.member_id not in group.members:
-            raise errors.UnknownMemberId
-        return identity.member_id
+    """The member that leaves; an instance id alone names a static member."""
     holder = group.static_member(identity.group_instance_id)
-    if holder is None:
-        raise errors.UnknownMemberId
-    if identity.member_id and identity.member_id != holder.member_id:
-        raise errors.FencedInstanceId
-    return holder.member_id
+    member_id = holder.member_id if holder is not None and not identity.member_id else identity.member_id
+    return require_member(group, member_id, identity.group_instance_id).member_id

@@ -175,21 +175,19 @@ def _released(rebalance: Rebalance | None) -> list[Released]:
 # --- down
 
 
-def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection[str]) -> bool:
+def must_downgrade(step: Step, leaving: Collection[str]) -> bool:
     """Whether the group becomes classic when the members `leaving` are gone: only classic members remain, they are at
     most `group_max_size`, and the migration policy allows it.
     """
-    remaining = [member for member_id, member in group.members.items() if member_id not in leaving]
+    remaining = [member for member_id, member in step.group.members.items() if member_id not in leaving]
     return (
-        0 < len(remaining) <= settings.group_max_size
+        0 < len(remaining) <= step.settings.group_max_size
         and all(member.classic is not None for member in remaining)
-        and settings.group_consumer_migration_policy in _DOWNGRADE_POLICIES
+        and step.settings.group_consumer_migration_policy in _DOWNGRADE_POLICIES
     )
 
 
-def downgrade(
-    step: Step, settings: Settings, leaving: Collection[str], response: Message | None, *, must_rebalance: bool = True
-) -> Result:
+def downgrade(step: Step, leaving: Collection[str], response: Message | None, *, must_rebalance: bool = True) -> Result:
     """Downgrades a group to a classic group when all remaining members are classic: Stable with the target assignment,
     unless it `must_rebalance` at once. Replaces the records of the step.
     """
@@ -201,7 +199,7 @@ def downgrade(
             roster = roster.with_member(_downgraded_member(member, target, step.topics))
     roster = replace(roster, protocol_name=roster.select_protocol())
     roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
-    classic = ClassicStep(ClassicGroup(group.group_id, roster), settings, step.now_ms)
+    classic = ClassicStep(ClassicGroup(group.group_id, roster), step.settings, step.now_ms)
     classic.records.extend((*LOG.group_tombstones(logged), group_record(group.group_id, roster)))
     for member_id in logged.members:
         for timer in (ConsumerSession, Revocation, ClassicRejoin, ClassicResync):
@@ -240,10 +238,10 @@ def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsIma
     return encode_assignment(ConsumerProtocolAssignment(assigned), version)
 
 
-def remove_or_downgrade(step: Step, settings: Settings, leaving: Sequence[str], response: Message | None) -> Result:
+def remove_or_downgrade(step: Step, leaving: Sequence[str], response: Message | None) -> Result:
     """Removes members; if only classic members remain, the group may become a classic group."""
-    if must_downgrade(step.group, settings, leaving):
-        return downgrade(step, settings, leaving, response)
+    if must_downgrade(step, leaving):
+        return downgrade(step, leaving, response)
     step.remove_members(leaving)
     return step.result(response)
 

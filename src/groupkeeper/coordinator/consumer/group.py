@@ -123,7 +123,6 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
         return reconciled_state(self)
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member of that instance id, or None."""
         member_id = None if instance_id is None else self.member_id_by_instance.get(instance_id)
         return None if member_id is None else self.members[member_id]
 

@@ -60,11 +60,11 @@ class ConsumerHandler(EpochHandler[ConsumerGroup]):
     ) -> Result:
         if group is None or not group.members:
             return super().handle_classic(group, state, settings, call, request, now_ms)
-        return classic_protocol.handle(group, settings, state.topics, call, request, now_ms)
+        return classic_protocol.handle(Step(group, settings, state.topics, now_ms), call, request)
 
     def remove(self, step: Step, member_id: str) -> Result:  # type: ignore[override]
         """Removes a member; if only classic members remain, the group may become a classic group."""
-        return remove_or_downgrade(step, step.settings, (member_id,), None)
+        return remove_or_downgrade(step, (member_id,), None)
 
 
 HANDLER = ConsumerHandler()

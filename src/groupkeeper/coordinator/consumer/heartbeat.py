@@ -9,18 +9,18 @@ from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.conversion import remove_or_downgrade, upgrade
-from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, OwnedPartitions
+from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.consumer.reconcile import ReportedPartitions
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, check_texts, unknown_member
+from groupkeeper.coordinator.epochs.checks import check_size, check_texts, known_or_new, require_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
-from groupkeeper.coordinator.kernel.group import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Revocation
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest, UnsupportedAssignor
+from groupkeeper.protocol.errors import InvalidRequest, UnsupportedAssignor
 from groupkeeper.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages import consumer_group_heartbeat_response as response_message
 
@@ -35,10 +35,12 @@ def heartbeat(
     if request.member_epoch < 0:
         return _leave(state, settings, request, now_ms)
     step = _open_group(state, settings, request, now_ms)
-    _check_size(step.group, settings, request)
+    check_size(step.group, settings.group_consumer_max_size, request.member_id, request.instance_id)
     member_id = request.member_id or call.fresh_id
-    known = _find_member(step, request, member_id)
-    return _go_on(step, settings, call, request, known)
+    known: ConsumerMember | None = step.find_member(
+        member_id, request.instance_id, request.member_epoch, lambda member: _is_within(_reported(request), member)
+    )
+    return _go_on(step, call, request, known or ConsumerMember(member_id), known)
 
 
 # --- checks
@@ -73,21 +75,11 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
         raise InvalidRequest("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 
 
-def _check_size(group: ConsumerGroup, settings: Settings, request: ConsumerGroupHeartbeatRequest) -> None:
-    """Raises `GroupMaxSizeReached` for a new member of a full group; existing members may stay."""
-    limit = settings.group_consumer_max_size
-    has_place = request.member_id in group.members or group.static_member(request.instance_id) is not None
-    if len(group.members) >= limit and not has_place:
-        raise GroupMaxSizeReached(f"The consumer group has reached its maximum capacity of {limit} members.")
-
-
-def _check_epoch(member: ConsumerMember, received: int, reported: ReportedPartitions | None) -> None:
-    check_epoch(GroupType.CONSUMER, member, received, lambda: _is_within(reported, member.assigned))
-
-
-def _is_within(reported: ReportedPartitions | None, assigned: OwnedPartitions) -> bool:
+def _is_within(reported: ReportedPartitions | None, member: ConsumerMember) -> bool:
+    """Whether a member is known to have no other partitions than it is assigned."""
     if reported is None:
         return False
+    assigned = member.assigned
     return all(topic_id in assigned and assigned[topic_id].keys() >= set(some) for topic_id, some in reported.items())
 
 
@@ -100,47 +92,18 @@ def _reported(request: ConsumerGroupHeartbeatRequest) -> ReportedPartitions | No
     return reported
 
 
-# --- group and member
-
-
 def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Step:
     """The group; a new group for a first member. An empty classic group is replaced."""
     group_id = request.group_id
-    group = state.groups.get(group_id)
-    if group is None and request.member_epoch != 0:
-        raise GroupIdNotFound(f"Consumer group {group_id} not found.")
-    classic = state.find(group_id, ClassicGroup)
-    if group is not None and (classic is None or request.member_epoch != 0):
-        return Step(state.require(group_id, ConsumerGroup), settings, state.topics, now_ms)
+    classic = state.find(group_id, ClassicGroup) if request.member_epoch == 0 else None
+    if classic is None:
+        group = known_or_new(state, ConsumerGroup, group_id, request.member_epoch)
+        return Step(group, settings, state.topics, now_ms)
+    if classic.state is not GroupState.EMPTY:
+        return upgrade(classic, settings, state.topics, now_ms)
     step = Step(ConsumerGroup(group_id), settings, state.topics, now_ms)
-    if classic is not None:
-        if classic.state is not GroupState.EMPTY:
-            return upgrade(classic, settings, state.topics, now_ms)
-        step.start_with((group_tombstone(group_id),))
+    step.start_with((group_tombstone(group_id),))
     return step
-
-
-def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: str) -> ConsumerMember | None:
-    """The member; None for a new one. A static member takes over its instance id here."""
-    is_joining = request.member_epoch == 0
-    if request.instance_id is None:
-        member = step.group.members.get(member_id)
-        if member is None and not is_joining:
-            raise unknown_member(member_id, request.group_id)
-        if member is not None:
-            _check_epoch(member, request.member_epoch, _reported(request))
-        return member
-    holder = step.group.static_member(request.instance_id)
-    if not is_joining:
-        holder = check_holder(holder, member_id, request.instance_id)
-        _check_epoch(holder, request.member_epoch, _reported(request))
-        return holder
-    if holder is None:
-        return step.group.members.get(member_id)
-    if holder.classic is None:
-        check_released(holder, member_id, request.instance_id)
-    taken_over: ConsumerMember = step.replace_member(holder, member_id, {})
-    return taken_over
 
 
 # --- staying in
@@ -148,14 +111,13 @@ def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: 
 
 def _go_on(
     step: Step,
-    settings: Settings,
     call: GroupCall,
     request: ConsumerGroupHeartbeatRequest,
+    member: ConsumerMember,
     known: ConsumerMember | None,
 ) -> Result:
-    member = known or ConsumerMember(request.member_id or call.fresh_id)
     updated = _updated_member(member, call, request)
-    change = follow_subscription(step, settings, call, known, updated)
+    change = follow_subscription(step, call, known, updated)
     reconciled = step.bring_on(
         updated.member_id,
         must_bump=change.must_bump,
@@ -173,7 +135,7 @@ def _go_on(
         ConsumerGroupHeartbeatResponse(
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
-            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=step.settings.group_consumer_heartbeat_interval_ms,
             assignment=_assignment(reconciled) if has_assignment else None,
         )
     )
@@ -215,17 +177,11 @@ def _assignment(member: ConsumerMember) -> response_message.Assignment:
 
 def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Result:
     group = state.require(request.group_id, ConsumerGroup)
-    if request.instance_id is None:
-        member = group.members.get(request.member_id)
-        if member is None:
-            raise unknown_member(request.member_id, request.group_id)
-    else:
-        holder = group.static_member(request.instance_id)
-        member = check_holder(holder, request.member_id, request.instance_id)
+    member = require_member(group, request.member_id, request.instance_id)
     step = Step(group, settings, state.topics, now_ms)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEFT_EPOCH:
-        return remove_or_downgrade(step, settings, (member.member_id,), response)
+        return remove_or_downgrade(step, (member.member_id,), response)
     # The member may come back under another member id; until then it keeps its place. Commits with any epoch of its
     # next process are valid, so the epochs of its partitions start over.
     assigned = {topic_id: dict.fromkeys(some, 0) for topic_id, some in member.assigned.items()}

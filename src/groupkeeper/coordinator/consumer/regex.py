@@ -30,7 +30,7 @@ class SubscriptionChange(NamedTuple):
 
 
 def follow_subscription(
-    step: Step, settings: Settings, call: GroupCall, known: ConsumerMember | None, updated: ConsumerMember
+    step: Step, call: GroupCall, known: ConsumerMember | None, updated: ConsumerMember
 ) -> SubscriptionChange:
     """Stores a member as it is now; `known` is None for a new member. Requests a lookup of the topics of regular
     expressions when due.
@@ -45,7 +45,7 @@ def follow_subscription(
     must_bump = has_new_regex and _change_regex(
         step, call, before.subscribed_topic_regex, updated.subscribed_topic_regex
     )
-    _look_up_if_due(step, settings, call)
+    _look_up_if_due(step, call)
     return SubscriptionChange(has_new_names or has_new_regex, has_new_names or must_bump)
 
 
@@ -61,7 +61,7 @@ def _change_regex(step: Step, call: GroupCall, before: str, after: str) -> bool:
     return not after or after in step.group.resolved
 
 
-def _look_up_if_due(step: Step, settings: Settings, call: GroupCall) -> None:
+def _look_up_if_due(step: Step, call: GroupCall) -> None:
     group = step.group
     if not group.regex_counts or group.soft.is_resolving:
         return
@@ -74,10 +74,11 @@ def _look_up_if_due(step: Step, settings: Settings, call: GroupCall) -> None:
         latest_ms is None
         or not group.regex_counts.keys() <= group.resolved.keys()
         or version < step.topics.version_with_new_topics
-        or step.now_ms > latest_ms + settings.group_consumer_regex_refresh_interval_ms
+        or step.now_ms > latest_ms + step.settings.group_consumer_regex_refresh_interval_ms
     )
     if is_due:
-        step.look_up(RegexLookup(group.group_id, frozenset(group.regex_counts), call.call_id))
+        step.ask(RegexLookup(group.group_id, frozenset(group.regex_counts), call.call_id))
+        step.soft = replace(step.soft, is_resolving=True)
 
 
 def regexes_resolved(
@@ -108,7 +109,8 @@ def regexes_resolved(
         step.write(consumer_records.regex_record(group.group_id, regex, resolved))
     if has_other_topics:
         step.refresh(must_bump=True)
-    return step.end_lookup()
+    step.soft = replace(step.soft, is_resolving=False)
+    return step.result(None)
 
 
 def _has_targets(group: ConsumerGroup, regex: str) -> bool:

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.consumer.group import UNREVOKED_PARTITIONS, Consume
 from groupkeeper.coordinator.consumer.reconcile import Goal, ReportedPartitions, reconcile
 from groupkeeper.coordinator.consumer.replay import LOG
 from groupkeeper.coordinator.epochs.step import EpochStep
-from groupkeeper.coordinator.kernel.result import Disarm, Meter, RegexLookup, Result
+from groupkeeper.coordinator.kernel.result import Disarm, Meter
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Revocation
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -44,16 +44,6 @@ class Step(EpochStep[ConsumerGroup]):
     def is_revoking(cls, member: ConsumerMember) -> bool:
         """A member of the classic protocol needs no revocation timer: it revokes by rejoining."""
         return super().is_revoking(member) and member.classic is None
-
-    def look_up(self, lookup: RegexLookup) -> None:
-        """Requests a lookup of the topics that regular expressions match."""
-        self.ask(lookup)
-        self.soft = replace(self.soft, is_resolving=True)
-
-    def end_lookup(self) -> Result:
-        """The result of the step; marks the regex lookup as ended."""
-        self.soft = replace(self.soft, is_resolving=False)
-        return self.result(None)
 
     # --- epochs
 

@@ -1,10 +1,11 @@
-"""Checks of heartbeats that apply to all group types with member epochs, and the loop that describes groups."""
+"""Checks of requests that apply to all group types with member epochs, and the loop that describes groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, EpochMember, G, M
+from groupkeeper.coordinator.epochs.group import EpochGroup, G, M
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.refusals import D
 from groupkeeper.coordinator.state import StateView
@@ -12,16 +13,16 @@ from groupkeeper.protocol import errors
 
 
 def check_epoch(
-    group_type: GroupType, member: EpochMember, received: int, lost_the_answer: Callable[[], bool], detail: str = ""
+    group_type: GroupType, member: M, received: int, lost_the_answer: Callable[[M], bool], detail: str = ""
 ) -> None:
-    """Checks a member's epoch. The previous epoch is valid too, because the member may have missed the latest response.
-    Raises `FencedMemberEpoch`.
+    """Checks the epoch of a member that does not join. Its previous epoch is valid too, because it may have missed the
+    latest response. Raises `FencedMemberEpoch`.
     """
     known = member.member_epoch
-    if received in (0, known):
+    if received == known:
         return
     is_greater = received > known
-    if not is_greater and received == member.previous_member_epoch and lost_the_answer():
+    if not is_greater and received == member.previous_member_epoch and lost_the_answer(member):
         return
     raise errors.FencedMemberEpoch(
         f"The {group_type.value} group member has a {'greater' if is_greater else 'smaller'} member epoch ({received}) "
@@ -42,8 +43,33 @@ def unknown_member(member_id: str, group_id: str) -> errors.UnknownMemberId:
     return errors.UnknownMemberId(f"Member {member_id} is not a member of group {group_id}.")
 
 
-def check_holder(holder: M | None, member_id: str, instance_id: str) -> M:
-    """The static member of an instance id, which must be this member. Raises `UnknownMemberId`, `FencedInstanceId`."""
+def known_or_new(state: StateView, kind: type[G], group_id: str, epoch: int) -> G:
+    """The group; a new one if the epoch of a heartbeat says that its member joins. Raises `GroupIdNotFound`."""
+    if group_id in state.groups:
+        return state.require(group_id, kind)
+    if epoch != 0:
+        raise errors.GroupIdNotFound(f"{kind.group_type.value.capitalize()} group {group_id} not found.")
+    return kind(group_id)
+
+
+def check_size(group: EpochGroup[Any, Any], limit: int, member_id: str, instance_id: str | None = None) -> None:
+    """Raises `GroupMaxSizeReached` for a new member of a full group; existing members may stay."""
+    if len(group.members) < limit or member_id in group.members or group.static_member(instance_id) is not None:
+        return
+    raise errors.GroupMaxSizeReached(
+        f"The {group.group_type.value} group has reached its maximum capacity of {limit} members."
+    )
+
+
+def require_member(group: EpochGroup[M, Any], member_id: str, instance_id: str | None = None) -> M:
+    """The member, which must be the one of the instance id if that is given. Raises `UnknownMemberId`,
+    `FencedInstanceId`.
+    """
+    if instance_id is None:
+        if member_id not in group.members:
+            raise unknown_member(member_id, group.group_id)
+        return group.members[member_id]
+    holder = group.static_member(instance_id)
     if holder is None:
         raise errors.UnknownMemberId(f"Instance id {instance_id} is unknown.")
     if holder.member_id != member_id:
@@ -51,15 +77,6 @@ def check_holder(holder: M | None, member_id: str, instance_id: str) -> M:
             f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
         )
     return holder
-
-
-def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
-    """A static member can be replaced only after it has left for a while. Raises `UnreleasedInstanceId`."""
-    if holder.member_epoch != LEFT_STATICALLY_EPOCH:
-        raise errors.UnreleasedInstanceId(
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
-            f"is owned by {holder.member_id} member."
-        )
 
 
 def describe_all(

@@ -72,6 +72,10 @@ class EpochGroup(Generic[M, T]):
         """The protocol type in ListGroups."""
         return self.group_type.value
 
+    def static_member(self, instance_id: str | None) -> M | None:
+        """The member of that instance id; None: there is none, as in all groups of a type without static members."""
+        return None
+
     def with_soft(self, soft: Any) -> Self:
         """Sets another soft part and returns the same object."""
         self.soft = soft

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Generic
 
+from groupkeeper.coordinator.epochs.checks import check_epoch, require_member
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, G
 from groupkeeper.coordinator.epochs.log import GroupLog
 from groupkeeper.coordinator.kernel.result import (
@@ -22,6 +23,7 @@ from groupkeeper.coordinator.kernel.result import (
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol.errors import UnreleasedInstanceId
 from groupkeeper.protocol.primitives import Message
 
 
@@ -153,17 +155,39 @@ class EpochStep(Generic[G]):
             if timer is not None:
                 self._timers.append(Disarm(timer(self.group.group_id, member_id)))
 
-    def replace_member(self, old: Any, member_id: str, no_target: Any) -> Any:
+    def find_member(
+        self, member_id: str, instance_id: str | None, epoch: int, lost_the_answer: Callable[[Any], bool]
+    ) -> Any:
+        """The member that sent a heartbeat; None for a new one. A static member takes over its instance id here.
+
+        `lost_the_answer`: whether a member with its previous epoch may have missed the latest response. Raises
+        `UnknownMemberId`, `FencedInstanceId`, `FencedMemberEpoch`, `UnreleasedInstanceId`.
+        """
+        if epoch != 0:
+            member = require_member(self.group, member_id, instance_id)
+            check_epoch(self.group.group_type, member, epoch, lost_the_answer)
+            return member
+        holder = self.group.static_member(instance_id)
+        if holder is None:
+            return self.group.members.get(member_id)
+        if not holder.is_classic and holder.member_epoch != LEFT_STATICALLY_EPOCH:
+            raise UnreleasedInstanceId(
+                f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
+                f"id is owned by {holder.member_id} member."
+            )
+        return self.replace_member(holder, member_id)
+
+    def replace_member(self, old: Any, member_id: str) -> Any:
         """Replaces a member by a new one, which takes over its target."""
         group_id, log, old_id = self.group.group_id, self.log, old.member_id
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         self.write(
             *log.member_tombstones(group_id, old_id),
             self.records.member_record(group_id, new),
-            log.target_record(group_id, member_id, self.group.targets.get(old.member_id, no_target)),
+            log.target_record(group_id, member_id, self.group.targets.get(old_id, ())),
             self.records.assignment_record(group_id, new),
         )
-        self.disarm_all(old.member_id)
+        self.disarm_all(old_id)
         return new
 
     def remove_members(self, member_ids: Iterable[str]) -> None:

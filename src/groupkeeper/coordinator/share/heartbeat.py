@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupkeeper.coordinator.epochs.checks import check_epoch, check_texts, unknown_member
+from groupkeeper.coordinator.epochs.checks import check_epoch, check_size, check_texts, known_or_new, require_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import GroupCall, Result
@@ -13,7 +13,7 @@ from groupkeeper.coordinator.share import records as share_group_records
 from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
 from groupkeeper.coordinator.share.step import ShareStep
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest
+from groupkeeper.protocol.errors import InvalidRequest
 from groupkeeper.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from groupkeeper.protocol.messages import share_group_heartbeat_response as response_message
 
@@ -25,14 +25,11 @@ def heartbeat(
     _check_request(request)
     if request.member_epoch == LEFT_EPOCH:
         return _leave(state, settings, request, now_ms)
-    group = _open_group(state, request)
-    _check_size(group, settings, request.member_id)
-    known = group.members.get(request.member_id)
-    if known is None and request.member_epoch != 0:
-        raise unknown_member(request.member_id, request.group_id)
-    if known is not None:
-        _check_epoch(known, request.member_epoch)
-    return _go_on(ShareStep(group, settings, state.topics, now_ms), settings, call, request)
+    group = known_or_new(state, ShareGroup, request.group_id, request.member_epoch)
+    check_size(group, settings.group_share_max_size, request.member_id)
+    if request.member_epoch != 0:
+        _check_epoch(require_member(group, request.member_id), request.member_epoch)
+    return _go_on(ShareStep(group, settings, state.topics, now_ms), call, request)
 
 
 # --- checks
@@ -46,30 +43,15 @@ def _check_request(request: ShareGroupHeartbeatRequest) -> None:
         raise InvalidRequest("MemberEpoch is invalid.")
 
 
-def _open_group(state: StateView, request: ShareGroupHeartbeatRequest) -> ShareGroup:
-    """The group; a new group for a first member."""
-    if request.group_id in state.groups:
-        return state.require(request.group_id, ShareGroup)
-    if request.member_epoch != 0:
-        raise GroupIdNotFound(f"Share group {request.group_id} not found.")
-    return ShareGroup(request.group_id)
-
-
-def _check_size(group: ShareGroup, settings: Settings, member_id: str) -> None:
-    limit = settings.group_share_max_size
-    if len(group.members) >= limit and member_id not in group.members:
-        raise GroupMaxSizeReached(f"The share group has reached its maximum capacity of {limit} members.")
-
-
 def _check_epoch(member: ShareMember, received: int) -> None:
     detail = f", and it does not match the previous member epoch ({member.previous_member_epoch})"
-    check_epoch(GroupType.SHARE, member, received, lambda: True, detail)
+    check_epoch(GroupType.SHARE, member, received, lambda _: True, detail)
 
 
 # --- staying in
 
 
-def _go_on(step: ShareStep, settings: Settings, call: GroupCall, request: ShareGroupHeartbeatRequest) -> Result:
+def _go_on(step: ShareStep, call: GroupCall, request: ShareGroupHeartbeatRequest) -> Result:
     known = step.group.members.get(request.member_id)
     member = known or ShareMember(request.member_id)
     names = request.subscribed_topic_names
@@ -97,7 +79,7 @@ def _go_on(step: ShareStep, settings: Settings, call: GroupCall, request: ShareG
         ShareGroupHeartbeatResponse(
             member_id=request.member_id,
             member_epoch=reconciled.member_epoch,
-            heartbeat_interval_ms=settings.group_share_heartbeat_interval_ms,
+            heartbeat_interval_ms=step.settings.group_share_heartbeat_interval_ms,
             assignment=_assignment(reconciled) if has_assignment else None,
         )
     )
@@ -117,8 +99,6 @@ def _assignment(member: ShareMember) -> response_message.Assignment:
 
 def _leave(state: StateView, settings: Settings, request: ShareGroupHeartbeatRequest, now_ms: int) -> Result:
     group = state.require(request.group_id, ShareGroup)
-    if request.member_id not in group.members:
-        raise unknown_member(request.member_id, request.group_id)
     step = ShareStep(group, settings, state.topics, now_ms)
-    step.remove_members((request.member_id,))
+    step.remove_members((require_member(group, request.member_id).member_id,))
     return step.result(ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))

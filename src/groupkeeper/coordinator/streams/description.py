@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
-from groupkeeper.coordinator.epochs.checks import unknown_member
+from groupkeeper.coordinator.epochs.checks import require_member
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.state import StateView
@@ -64,8 +64,7 @@ def take_description(
 ) -> Result:
     """Stores a description. Raises `InvalidRequest`, `GroupIdNotFound`, `UnknownMemberId`."""
     group = state.require(request.group_id, StreamsGroup)
-    if request.member_id not in group.members:
-        raise unknown_member(request.member_id, request.group_id)
+    require_member(group, request.member_id)
     epoch = -1 if group.topology is None else group.topology.epoch
     if request.topology_epoch != epoch:
         raise InvalidRequest(

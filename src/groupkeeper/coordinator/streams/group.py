@@ -121,9 +121,9 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     """None: the log has none (yet); the next member that joins sends it."""
     soft: StreamsSoft = StreamsSoft()
 
-    def static_member(self, instance_id: str) -> StreamsMember | None:
-        """The member of that instance id, or None."""
-        return next((one for one in self.members.values() if one.instance_id == instance_id), None)
+    def static_member(self, instance_id: str | None) -> StreamsMember | None:
+        members = () if instance_id is None else self.members.values()
+        return next((one for one in members if one.instance_id == instance_id), None)
 
     @property
     def state(self) -> GroupState:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupkeeper.coordinator.assignors.spec import TaskRole, Tasks
+from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.classic.record import group_tombstone
-from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, unknown_member
+from groupkeeper.coordinator.epochs.checks import check_size, known_or_new, require_member, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
-from groupkeeper.coordinator.kernel.group import GroupState, GroupType
+from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import StreamsRevocation
@@ -21,7 +22,7 @@ from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, U
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, TopologyProblem
-from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest
+from groupkeeper.protocol.errors import InvalidRequest
 from groupkeeper.protocol.messages import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
 
@@ -40,8 +41,15 @@ def heartbeat(
         return _leave(state, settings, request, now_ms)
     step = _open_group(state, settings, request, now_ms)
     if request.member_epoch == 0:
-        _check_size(step.group, settings, request)
-    return _go_on(step, settings, call, request, _find_member(step, request))
+        check_size(step.group, settings.group_streams_max_size, request.member_id, request.instance_id)
+    reported = _reported(request)
+    known: StreamsMember | None = step.find_member(
+        request.member_id,
+        request.instance_id,
+        request.member_epoch,
+        lambda member: reported is not None and reported <= member.assigned.keys(),
+    )
+    return _go_on(step, call, request, known, reported)
 
 
 # --- checks
@@ -52,56 +60,13 @@ def _open_group(
 ) -> StreamsStep:
     """The group; a new group for a first member. An empty classic group is replaced."""
     group_id = request.group_id
-    group = state.groups.get(group_id)
-    is_joining = request.member_epoch == 0
-    if group is None and not is_joining:
-        raise GroupIdNotFound(f"Streams group {group_id} not found.")
-    makes_room = group is not None and group.group_type is GroupType.CLASSIC and group.state is GroupState.EMPTY
-    if group is not None and not (makes_room and is_joining):
-        return StreamsStep(state.require(group_id, StreamsGroup), settings, state.topics, now_ms)
+    classic = state.find(group_id, ClassicGroup) if request.member_epoch == 0 else None
+    if classic is None or classic.state is not GroupState.EMPTY:
+        group = known_or_new(state, StreamsGroup, group_id, request.member_epoch)
+        return StreamsStep(group, settings, state.topics, now_ms)
     step = StreamsStep(StreamsGroup(group_id), settings, state.topics, now_ms)
-    if group is None:
-        return step
     step.start_with((group_tombstone(group_id),))
     return step
-
-
-def _check_size(group: StreamsGroup, settings: Settings, request: StreamsGroupHeartbeatRequest) -> None:
-    """Raises `GroupMaxSizeReached` for a new member of a full group; existing members may stay."""
-    limit = settings.group_streams_max_size
-    has_place = request.member_id in group.members or (
-        request.instance_id is not None and group.static_member(request.instance_id) is not None
-    )
-    if len(group.members) >= limit and not has_place:
-        raise GroupMaxSizeReached(f"The streams group has reached its maximum capacity of {limit} members.")
-
-
-def _find_member(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> StreamsMember | None:
-    """The member; None for a new one. A static member takes over its instance id here."""
-    member: StreamsMember | None
-    if request.instance_id is None:
-        member = step.group.members.get(request.member_id)
-        if member is None and request.member_epoch != 0:
-            raise unknown_member(request.member_id, request.group_id)
-        if member is not None:
-            _check_epoch(member, request.member_epoch, _reported(request))
-        return member
-    holder = step.group.static_member(request.instance_id)
-    if request.member_epoch != 0:
-        member = check_holder(holder, request.member_id, request.instance_id)
-        _check_epoch(member, request.member_epoch, _reported(request))
-        return member
-    if holder is None:
-        return step.group.members.get(request.member_id)
-    check_released(holder, request.member_id, request.instance_id)
-    member = step.replace_member(holder, request.member_id, frozenset())
-    return member
-
-
-def _check_epoch(member: StreamsMember, received: int, reported: Tasks | None) -> None:
-    check_epoch(
-        GroupType.STREAMS, member, received, lambda: reported is not None and reported <= member.assigned.keys()
-    )
 
 
 def _check_tasks(configured: ConfiguredTopology, reported: Tasks | None) -> None:
@@ -128,16 +93,16 @@ def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
 
 def _go_on(
     step: StreamsStep,
-    settings: Settings,
     call: GroupCall,
     request: StreamsGroupHeartbeatRequest,
     known: StreamsMember | None,
+    reported: Tasks | None,
 ) -> Result:
+    settings = step.settings
     is_new = step.group.topology is None
     member, has_changed = _update_member(step, call, request, known)
     _take_topology(step, member, request)
     configured = step.configure()
-    reported = _reported(request)
     if configured.problem is None:
         _check_tasks(configured, reported)
     step.refresh(configured, must_bump=has_changed)
@@ -268,12 +233,7 @@ def _tell_missing_tags(step: StreamsStep, member: StreamsMember, version: int) -
 
 def _leave(state: StateView, settings: Settings, request: StreamsGroupHeartbeatRequest, now_ms: int) -> Result:
     group = state.require(request.group_id, StreamsGroup)
-    if request.instance_id is not None:
-        member = check_holder(group.static_member(request.instance_id), request.member_id, request.instance_id)
-    elif request.member_id in group.members:
-        member = group.members[request.member_id]
-    else:
-        raise unknown_member(request.member_id, request.group_id)
+    member = require_member(group, request.member_id, request.instance_id)
     step = StreamsStep(group, settings, state.topics, now_ms)
     _note_shutdown(step, request)
     if request.member_epoch == LEFT_EPOCH:
