@@ -45,23 +45,17 @@ def loaded(rows: Rows, names: Sequence[str] | None = None) -> pa.Table:
     return (rows if names is None else rows.select(list(names))).combine_chunks()
 
 
-def empty(schema: pa.Schema) -> pa.Table:
-    """A table without rows."""
-    return schema.empty_table()
-
-
-def filled(schema: pa.Schema, columns: Mapping[str, pa.Array | pa.ChunkedArray | Array]) -> pa.Table:
-    """Rows of a schema with these columns, at least one; the other columns are null."""
-    size = len(next(iter(columns.values())))
-    found = [
-        _cast(columns[field.name], field.type) if field.name in columns else pa.nulls(size, field.type)
-        for field in schema
-    ]
+def filled(
+    schema: pa.Schema, columns: Mapping[str, pa.Array | pa.ChunkedArray | Array], rows: pa.Table | None = None
+) -> pa.Table:
+    """Rows of a schema with these columns, at least one; the other columns are those of `rows`, or null."""
+    whole = columns if rows is None else {name: rows[name] for name in rows.column_names} | {**columns}
+    size = len(next(iter(whole.values())))
+    found = []
+    for field in schema:
+        column = whole[field.name] if field.name in whole else pa.nulls(size, field.type)
+        found.append(pa.array(column, field.type) if isinstance(column, np.ndarray) else column.cast(field.type))
     return pa.table(found, schema)
-
-
-def _cast(column: pa.Array | pa.ChunkedArray | Array, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    return pa.array(column, kind) if isinstance(column, np.ndarray) else column.cast(kind)
 
 
 def together(*parts: pa.Table) -> pa.Table:
@@ -77,7 +71,8 @@ def keys(names: Sequence[str], *tables: pa.Table) -> list[Array]:
     found = np.zeros(sum(map(len, tables)), np.int64)
     size = 1
     for name in names:
-        column = pa.chunked_array([chunk for table in tables for chunk in _chunks(table[name])], _type(tables, name))
+        kind = tables[0].schema.field(name).type
+        column = pa.chunked_array([chunk for table in tables for chunk in table[name].chunks], kind)
         coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
         if size * max(1, len(coded.dictionary)) > _LARGEST:
             size, found = _fewer(found)
@@ -85,14 +80,6 @@ def keys(names: Sequence[str], *tables: pa.Table) -> list[Array]:
         size *= max(1, len(coded.dictionary))
     bounds = np.cumsum([len(table) for table in tables])[:-1]
     return np.split(found, bounds)
-
-
-def _chunks(column: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
-def _type(tables: Sequence[pa.Table], name: str) -> pa.DataType:
-    return tables[0].schema.field(name).type
 
 
 def _fewer(found: Array) -> tuple[int, Array]:

@@ -22,7 +22,7 @@ from tests.spark.transforms.traces import (
 
 from groupkeeper.pipeline.present.moved import recent_rewinds
 from groupkeeper.pipeline.present.status import status
-from groupkeeper.pipeline.relations import Rows, empty, loaded
+from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, LAG, LOG_OFFSETS, REWINDS, Table
 from groupkeeper.pipeline.tables.schema import TIME
@@ -53,7 +53,7 @@ def test_times_of_files_are_compared(spark: SparkSession, tmp_path: Path, writer
         assert {row["group_id"]: (row["status"], seconds_of(row["since_time"])) for row in rows} == cases.wanted
         times = sorted(seconds_of(time) or 0.0 for time in back["rewind_time"].to_pylist())
         since = times[len(times) // 2]
-        found = recent_rewinds(empty(REWINDS.arrow), rewinds, empty(LOG_OFFSETS.arrow), {}, ms(since))
+        found = recent_rewinds(REWINDS.arrow.empty_table(), rewinds, LOG_OFFSETS.arrow.empty_table(), {}, ms(since))
         assert sorted(seconds_of(each) or 0.0 for each in found["rewind_time"].to_pylist()) == [
             each for each in times if each >= since
         ]

@@ -7,7 +7,6 @@ import pyarrow as pa
 from tests.spark.transforms.traces import Trace, at, seconds_of
 
 from groupkeeper.pipeline.present.edges import edges, spans
-from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import EDGES, FRESHNESS, MEMBERS, TOPICS, Table
 
 Found = dict[tuple[str, str, str | None], tuple[float | None, float | None]]
@@ -57,7 +56,7 @@ def parts() -> tuple[Trace, Trace, Trace]:
 
 def made(cuts: Sequence[Sequence[Trace]]) -> Found:
     """The table after a refresh for each of the parts of history."""
-    known: pa.Table = empty(EDGES.arrow)
+    known: pa.Table = EDGES.arrow.empty_table()
     for traces in cuts:
         commits, records = Trace(), Trace()
         for trace in traces:

@@ -46,7 +46,7 @@ def _owned(kind: str, rules: Sequence[OwnerRule], *columns: pa.ChunkedArray) -> 
         name: pa.array([None if rule is None else getattr(rule, name) for rule in matching], pa.string())
         for name in ("owner", "pattern")
     }
-    return filled(OWNERS.arrow, {name: rows[name] for name in rows.column_names} | told)
+    return filled(OWNERS.arrow, told, rows)
 
 
 def _read(lag: pa.Table, topics: pa.Table, size: pa.ChunkedArray) -> pa.Table:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
+from groupkeeper.pipeline.relations import Array, Rows, loaded
 from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc
 from groupkeeper.pipeline.storage.contents import CONTENTS, in_bytes, line_of, parts, place_of, rows_in_bytes
 from groupkeeper.pipeline.storage.lake import OPEN
@@ -255,7 +255,7 @@ def _unpacking(tables: Mapping[str, Table], make: _Make) -> Callable[[tuple[pa.S
         for row in packed.select(["input", "rows"]).to_pylist():
             if row["input"]:
                 parts.setdefault(row["input"], []).append(of_ipc(row["rows"]))
-        given = {name: pa.concat_tables(parts[name]) if name in parts else empty(table.arrow)
+        given = {name: pa.concat_tables(parts[name]) if name in parts else table.arrow.empty_table()
                  for name, table in tables.items()}  # fmt: skip
         rows = [*make(key[0].as_py(), given)]
         columns = [pa.array([place for place, _ in rows], pa.string()), pa.array([one for _, one in rows], pa.binary())]

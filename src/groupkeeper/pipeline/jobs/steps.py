@@ -43,7 +43,7 @@ from groupkeeper.pipeline.present.quality import (
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.present.trends import lag_history, log_ends
-from groupkeeper.pipeline.relations import Rows, empty, loaded, together
+from groupkeeper.pipeline.relations import Rows, loaded, together
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import (
@@ -321,7 +321,7 @@ def _estimates(tables: Driver) -> Made:
         rows = untimed_by_tasks(tables.frame(WANTED), tables.frame(LOG_OFFSETS))
         topics = [row.topic for row in rows.select("topic").distinct().collect()]
     if rows is None or not topics:
-        return empty(ESTIMATES.arrow)
+        return ESTIMATES.arrow.empty_table()
     return estimated(rows, tables.past(COMMITS).where(F.col("topic").isin(topics)))
 
 

@@ -24,7 +24,7 @@ def edges(new: Rows, members: Rows, topics: Rows, freshness: Rows, known: Rows) 
     there = together(unnested(named, "topic"), assigned(members, topics).select(_NAMED))
     instants = loaded(freshness, ["cluster", "measured_time"]).group_by("cluster").aggregate([("measured_time", "max")])
     time = taken(instants["measured_time_max"], matches(*keys(["cluster"], there, instants)))
-    now = filled(EDGES.arrow, {name: there[name] for name in _NAMED} | {"first_time": time, "last_time": time})
+    now = filled(EDGES.arrow, {"first_time": time, "last_time": time}, there)
     seen = together(now, loaded(known, EDGES.names), loaded(new, EDGES.names))
     for name in ("group_id", "topic", "first_time"):
         seen = seen.filter(seen[name].is_valid())

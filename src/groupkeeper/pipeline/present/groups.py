@@ -26,7 +26,7 @@ def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Row
     described = _described(latest_records(group_records, _COLUMNS, *_KINDS))
     committed = _committed(rel.loaded(current_offsets, [*GROUPS.key, "topic", "partition", "commit_time"]))
     past = rel.loaded(facts, [*GROUPS.key, "rebalanced"])
-    own_queries = rel.loaded(rel.empty(GROUPS.arrow) if queries is None else queries, GROUPS.key)
+    own_queries = rel.loaded(GROUPS.arrow.empty_table() if queries is None else queries, GROUPS.key)
     whole = rel.together(described.select(GROUPS.key), committed.select(GROUPS.key))
     of, *others = rel.keys(GROUPS.key, whole, described, committed, past, own_queries)
     own, first = np.unique(of, return_index=True)

@@ -54,7 +54,7 @@ def _of_rosters(records: pa.Table) -> pa.Table:
     """The members that are listed in classic groups' records."""
     found = rel.unnested(records.select([*_GROUP, "members"]), "members")
     columns = {name: pc.struct_field(found["members"], name) for name in _ROSTER}
-    return rel.filled(MEMBERS.arrow, columns | {name: found[name] for name in _GROUP})
+    return rel.filled(MEMBERS.arrow, columns, found)
 
 
 def _newer(records: pa.Table) -> pa.Table:
@@ -68,14 +68,13 @@ def _newer(records: pa.Table) -> pa.Table:
     found = rel.taken(described, last)
     has = rel.taken(current, rel.matches(own[last], of_current))
     should_have = rel.taken(target, rel.matches(own[last], of_target))
-    columns = {name: found[name] for name in _DESCRIBED} | {name: has[name] for name in _HAS}
     pattern = found["subscribed_regex"]
-    columns |= {
+    columns = {name: has[name] for name in _HAS} | {
         "subscribed_regex": pc.if_else(pc.equal(pattern, ""), None, pattern),
         "assigned": _there(has["assigned"], found["group_type"]),
         "target": _there(should_have["assigned"], found["group_type"]),
     }
-    return rel.filled(MEMBERS.arrow, columns)
+    return rel.filled(MEMBERS.arrow, columns, found)
 
 
 def _there(assigned: pa.ChunkedArray, group_type: pa.ChunkedArray) -> pa.ChunkedArray:

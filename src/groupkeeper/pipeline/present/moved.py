@@ -68,7 +68,7 @@ def moves(commits: Rows, last_commits: Rows, group_events: Rows, facts: Rows) ->
         "was_removed": pa.array(was_removed, pa.bool_()),
         "was_empty": _was_empty(rows, memberships(group_events), rel.loaded(facts, (*GROUPS.key, "was_empty"))),
     }
-    found = pa.table([made[name] if name in made else rows[name] for name in MOVES.names], MOVES.arrow)
+    found = rel.filled(MOVES.arrow, made, rows)
     is_last = np.zeros(len(at), bool)
     is_last[Groups.sorted(groups.of[at]).ends] = True
     return found.filter(pa.array(_is_rewind(found) | is_last, pa.bool_()))
@@ -106,9 +106,8 @@ def rewinds(
     before, after = rel.numbers(found["from_offset"]), rel.numbers(found["to_offset"])
     records = before - after
     is_too_large = (before ^ after) & (before ^ records) < 0  # int64 wraps
-    whole = rel.filled(REWINDS.arrow, {name: found[name] for name in MOVES.names} | {
-        "records": pa.array(records, mask=is_too_large), "direction": np.where(after < before, "back", "ahead"),
-    })  # fmt: skip
+    made = {"records": pa.array(records, mask=is_too_large), "direction": np.where(after < before, "back", "ahead")}
+    whole = rel.filled(REWINDS.arrow, made, found)
     more = pa.field(column, pa.bool_())
     whole = whole.append_column(more, pa.array(np.arange(len(found)) >= len(new_rewinds)))
     return whole if changes is None or not len(changes) else with_change_columns(whole, changes, more)
@@ -144,8 +143,7 @@ def with_change_columns(rewinds: Rows, changes: pa.Table, *more: pa.Field) -> pa
     at = np.full(len(found), -1)
     at[rel.numbers(pairs["move"])] = rel.numbers(pairs["change"])
     known = rel.taken(changes, at)
-    filled = {name: pc.coalesce(found[name], known[name]) for name in _CHANGE_COLUMNS}
-    return rel.filled(schema, {name: filled.get(name, found[name]) for name in schema.names})
+    return rel.filled(schema, {name: pc.coalesce(found[name], known[name]) for name in _CHANGE_COLUMNS}, found)
 
 
 def _pairs(found: pa.Table, changes: pa.Table) -> pa.Table:

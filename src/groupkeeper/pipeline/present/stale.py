@@ -120,13 +120,13 @@ def _offsets(own: pa.Table, log_offsets: Rows, has_members: Array, expires: Arra
     rows = [np.flatnonzero(is_wanted) for is_wanted in reasons.values()]
     at = np.concatenate(rows)
     reason = np.repeat(list(reasons), [len(some) for some in rows])
-    found = rel.taken(own, at)
-    return rel.filled(STALE.arrow, {name: found[name] for name in CURRENT_OFFSETS.key} | {
+    columns = {
         "reason": reason,
         "idle_days": pa.array(idle_days[at], mask=~is_timed[at]),
         "expires_time": rel.times(expires[at] * 1000, expires[at] >= 0),
         "lost": pa.array((start - next_offset)[at], mask=reason != "below_log_start"),
-    })  # fmt: skip
+    }
+    return rel.filled(STALE.arrow, columns, rel.taken(own, at))
 
 
 def _idle_groups(groups: pa.Table, facts: Rows, limits: StaleLimits) -> pa.Table:
@@ -137,5 +137,5 @@ def _idle_groups(groups: pa.Table, facts: Rows, limits: StaleLimits) -> pa.Table
     idle_days = _idle_days(active, limits)
     is_idle = (rel.numbers(groups["members"]) == 0) & (active >= 0) & (idle_days >= limits.idle_days)
     found = groups.filter(pa.array(is_idle))
-    columns = {name: found[name] for name in _GROUP}
-    return rel.filled(STALE.arrow, columns | {"reason": np.full(len(found), "idle"), "idle_days": idle_days[is_idle]})
+    columns = {"reason": np.full(len(found), "idle"), "idle_days": idle_days[is_idle]}
+    return rel.filled(STALE.arrow, columns, found)

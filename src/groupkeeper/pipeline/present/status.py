@@ -136,7 +136,7 @@ def status(
     group, if `members` and `log_offsets` are given. `queries`: paces of Spark's.
     """
     those, logs, own_paces = (
-        rel.empty(table.arrow) if rows is None else rel.loaded(rows)
+        table.arrow.empty_table() if rows is None else rel.loaded(rows)
         for rows, table in ((members, MEMBERS), (log_offsets, LOG_OFFSETS), (queries, PACES))
     )
     lags = rel.loaded(lag)
@@ -169,7 +169,7 @@ def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
         "still_ms": rel.ms_between(stood, lags["measured_time"]),
         "commit_gaps": late["commit_gaps"], "move_gaps": late["move_gaps"],
     }  # fmt: skip
-    return pa.table([made[name] if name in made else lags[name] for name in _PARTITION_FACTS.names], _PARTITION_FACTS)
+    return rel.filled(_PARTITION_FACTS, made, lags)
 
 
 def _gone_back(lags: pa.Table, rewinds: pa.Table) -> tuple[pa.Array, pa.Array]:
@@ -207,11 +207,10 @@ def _lacking(lags: pa.Table, owned: pa.Table, logs: pa.Table) -> pa.Table:
     is_empty = pc.or_kleene(log["is_deleted"], pc.invert(_begins(logs, at)))
     size = pc.subtract(log["log_end_offset"], log["log_start_offset"])
     made = {
-        **{name: rows[name] for name in LAG.key}, "in_log": pc.if_else(pc.fill_null(is_empty, False), 0, size),
-        "measured_us": log["measured_time"].cast(pa.int64()), "is_beyond": pa.array(np.zeros(len(rows), bool)),
+        "in_log": pc.if_else(pc.fill_null(is_empty, False), 0, size),
+        "measured_us": log["measured_time"].cast(pa.int64()), "is_beyond": np.zeros(len(rows), bool),
     }  # fmt: skip
-    return pa.table([made.get(field.name, pa.nulls(len(rows), field.type)) for field in _PARTITION_FACTS],
-                    _PARTITION_FACTS)  # fmt: skip
+    return rel.filled(_PARTITION_FACTS, made, rows)
 
 
 def _begins(logs: pa.Table, at: Array) -> pa.ChunkedArray:

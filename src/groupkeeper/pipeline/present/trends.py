@@ -147,10 +147,8 @@ def _judged(rows: pa.Table) -> pa.Table:
         "retention_margin_ms": [retention_margin_ms(-wait, kept_ms, 0) if is_own else None
                                 for wait, kept_ms, is_own in zip(waits.tolist(), kept, is_waiting, strict=True)],
     }  # fmt: skip
-    return pa.table(
-        [pa.array(judged[field.name], field.type) if field.name in judged else rows[field.name].cast(field.type)
-         for field in LAG.arrow], LAG.arrow,
-    )  # fmt: skip
+    columns = {name: pa.array(each, LAG.arrow.field(name).type) for name, each in judged.items()}
+    return rel.filled(LAG.arrow, columns, rows)
 
 
 def waits_ms(lag: pa.Table) -> tuple[Array, Array]:
@@ -223,11 +221,8 @@ def _measured(log_offsets: Rows, freshness: Rows, topic: str) -> pa.Table:
     rows = rel.loaded(log_offsets, [name for name in LOG_ENDS.names if name in LOG_OFFSETS.names])
     rows = rows.filter(pc.not_equal(rows["topic"], topic)).select(LOG_ENDS.names).cast(LOG_ENDS.arrow)
     own = rel.loaded(freshness, FRESHNESS.names)
-    made = {
-        "topic": pa.array([topic] * len(own), pa.string()), "partition": own["log_partition"],
-        "log_start_offset": pa.nulls(len(own), pa.int64()),
-    }  # fmt: skip
-    logs = pa.table([made[name] if name in made else own[name] for name in LOG_ENDS.names], LOG_ENDS.arrow)
+    place = {"topic": pa.array([topic] * len(own), pa.string()), "partition": own["log_partition"]}
+    logs = rel.filled(LOG_ENDS.arrow, place, own)
     whole = pa.concat_tables([rows, logs])
     return whole.filter(pc.is_valid(whole["log_end_offset"]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, time_of, times, together
+from groupkeeper.pipeline.relations import Rows, filled, loaded, numbers, runs, taken, time_of, times, together
 from groupkeeper.pipeline.tables import GROUP_RECORDS, REJECTS
 
 _COLUMNS = [name for name in GROUP_RECORDS.names if name in REJECTS.names]
@@ -16,8 +16,7 @@ def rejects_in(group_records: Rows, now_ms: int) -> pa.Table:
     rows = loaded(group_records, [*_COLUMNS, "problem"])
     rows = rows.filter(rows["problem"].is_valid())
     now = time_of(pa.array(np.full(len(rows), now_ms)))
-    made = {"reason": rows["problem"], "first_time": now}
-    return pa.table([made[name] if name in made else rows[name] for name in REJECTS.names], REJECTS.arrow)
+    return filled(REJECTS.arrow, {"reason": rows["problem"], "first_time": now}, rows)
 
 
 def rejects(found: Rows, known: Rows) -> pa.Table:

@@ -13,7 +13,6 @@ from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, Instan
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.moved import recent_rewinds
-from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, LOG_OFFSETS, REWINDS, TOPICS, Table
 from groupkeeper.pipeline.tables.state import READERS
 
@@ -72,7 +71,7 @@ def test_an_id_stays_known_while_the_cluster_is_away() -> None:
         (Clusters(options, {}, {"c": "cluster c: out of reach"}), "cluster c: out of reach"),
         (Clusters(options, {}, {}), "cluster c is not among the given ones"),
     ):
-        (row,) = topics(empty(READERS.arrow), clusters, before).to_pylist()
+        (row,) = topics(READERS.arrow.empty_table(), clusters, before).to_pylist()
         assert (row["topic_id"], row["measured_time"], row["problem"]) == ("one", BEGIN, f"not measured: {why}")
     after = {("c", "t"): row}
     assert not _is_measured("c", instant(LogEnds(0, 9, 9, "one")), after)  # although it is of the same minute
@@ -92,7 +91,7 @@ def test_moves_back_in_the_earlier_topic_are_left_out(*, is_carried: bool) -> No
         for number, topic_id in enumerate(("one", "two", None))
     ]
     given = pa.concat_tables(moves)
-    there = (given, empty(REWINDS.arrow)) if is_carried else (empty(REWINDS.arrow), given)
+    there = (given, REWINDS.arrow.empty_table()) if is_carried else (REWINDS.arrow.empty_table(), given)
 
     def found(topic_id: str | None) -> list[int]:
         logs = rows(LOG_OFFSETS, topic_id=topic_id)

@@ -17,7 +17,6 @@ from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, LogEnd
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.pipeline.present.members import assigned
-from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, MEMBERS, TOPICS, Table
 
 
@@ -81,7 +80,7 @@ def test_the_age_of_each_cluster_counts() -> None:
         "new": ("ok", checks["new"][1]),
     }
     assert checks["old"][1].startswith("measured 60")
-    nothing = SimpleNamespace(dataset=lambda table: empty(table.arrow))
+    nothing = SimpleNamespace(dataset=lambda table: table.arrow.empty_table())
     (check,) = _ages(nothing, 1000)  # type: ignore[arg-type]
     assert (check.cluster, check.detail) == (None, "no cluster has been measured")
 

@@ -11,7 +11,6 @@ from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.members import assigned, members
 from groupkeeper.pipeline.present.moved import last_moves, rewinds
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
-from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUP_RECORDS, GROUPS, LOG_OFFSETS, MEMBERS, TOPICS, Table
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, MOVES
@@ -80,7 +79,7 @@ def test_the_state_of_a_group(
         ("CurrentMemberAssignment", {"member_id": "a", "member_epoch": member_epoch, "member_state": member_state}),
     )  # fmt: skip
     times = [NOW, NOW + DAY]
-    (row,) = groups(log, rows(GROUP_FACTS, {"rebalanced": times}), empty(CURRENT_OFFSETS.arrow)).to_pylist()
+    (row,) = groups(log, rows(GROUP_FACTS, {"rebalanced": times}), CURRENT_OFFSETS.arrow.empty_table()).to_pylist()
     assert (row["group_state"], row["members"], row["assignment_epoch"]) == (state, 1, assignment_epoch)
     assert (row["last_rebalance_time"], row["topics"], row["last_commit_time"]) == (times[-1], 0, None)
 
@@ -91,8 +90,8 @@ def test_the_distance_of_a_move_is_null_where_no_number_holds_it() -> None:
         {"from_offset": before, "to_offset": after, "was_empty": True, "was_removed": False, "log_offset": at}
         for at, (before, after) in enumerate(ways)
     ))  # fmt: skip
-    none = empty(CURRENT_OFFSETS.arrow), empty(LOG_OFFSETS.arrow)
-    found = rewinds(moves, empty(MOVES.arrow), *none, "is_open").to_pylist()
+    none = CURRENT_OFFSETS.arrow.empty_table(), LOG_OFFSETS.arrow.empty_table()
+    found = rewinds(moves, MOVES.arrow.empty_table(), *none, "is_open").to_pylist()
     assert [row["records"] for row in found] == list(ways.values())
     assert [row["direction"] for row in found] == ["back", "ahead", "back", "back", "ahead"]
     assert last_moves(moves, moves.slice(0, 1))["log_offset"].to_pylist() == [4]
@@ -104,7 +103,7 @@ def test_a_jump_beyond_the_log_is_told_while_it_stands() -> None:
 
     def told(end: int | None, topic_id: str | None = "T", committed: pa.Table = standing) -> list[bool]:
         logs = rows(LOG_OFFSETS, {"log_end_offset": end, "topic_id": topic_id})
-        return list(rewinds(empty(MOVES.arrow), last, committed, logs, "is_open")["is_open"].to_pylist())
+        return list(rewinds(MOVES.arrow.empty_table(), last, committed, logs, "is_open")["is_open"].to_pylist())
 
     assert told(89) == told(89, None) == [True]
     assert told(90) == told(None) == told(89, "another") == told(89, committed=standing.slice(1)) == []
@@ -150,7 +149,7 @@ def test_offsets_expire_as_the_coordinator_has_it() -> None:
         rows(LOG_OFFSETS, *({"cluster": name, "is_deleted": True} for name in ("c", "short"))),
         of(GROUP_RECORDS, *(place | classic for place in places if place["group_type"] == "classic")),
         of(MEMBERS, *(place | {"subscribed_topics": place["reads"]} for place in places if place["members"])),
-        of(GROUPS, *places), empty(GROUP_FACTS.arrow), limits,
+        of(GROUPS, *places), GROUP_FACTS.arrow.empty_table(), limits,
     ).to_pylist()  # fmt: skip
     by_group = {row["group_id"]: row["expires_time"] for row in found if row["reason"] == "topic_deleted"}
     assert by_group == {f"g{at}": wanted for at, (_, wanted) in enumerate(cases)}

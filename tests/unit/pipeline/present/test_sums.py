@@ -8,7 +8,6 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.jobs.topics import _rows
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, LogEnds
 from groupkeeper.pipeline.present.status import status
-from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import GROUPS, LAG, REWINDS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, PACES
 
@@ -24,8 +23,8 @@ def test_of_the_lags_of_a_group() -> None:
         | {"committed_offset": 0, "commit_time": now, "measured_time": now}
         for number, (group_id, lag) in enumerate(own)
     ]
-    others = (empty(each.arrow) for each in (REWINDS, GROUPS, GROUP_FACTS))
-    found = status(empty(PACES.arrow), pa.Table.from_pylist(lags, LAG.arrow), *others)
+    others = (each.arrow.empty_table() for each in (REWINDS, GROUPS, GROUP_FACTS))
+    found = status(PACES.arrow.empty_table(), pa.Table.from_pylist(lags, LAG.arrow), *others)
     whole = {row["group_id"]: row["lag"] for row in found.to_pylist() if row["topic"] is None}
     assert whole == {"g": LARGEST, "h": 7, "unknown": None}
 
