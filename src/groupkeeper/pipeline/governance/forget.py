@@ -19,7 +19,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.owners import OwnerRule, owner_of
 from groupkeeper.pipeline.storage.files import LocalFiles
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OWNERS, REJECTS, TABLES, Table
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, HISTORY, OWNERS, REJECTS, TABLES, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.protocol.primitives import varint
 
@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _STAGING = f"{ROOT}/staging"
-_PLACE = ("cluster", "log_partition", "log_offset")
 _GROUP = "group_id"
 _RAW = ("raw_key", "raw_value")
-_READ = ("cluster", _GROUP, "kind", "name", *_PLACE[1:], *_RAW)
+_READ = ("cluster", _GROUP, "kind", "name", *COMMITS.key[1:], *_RAW)
 """The columns that identify the group or reader of a row, in any table."""
-
-_HISTORY = (COMMITS, GROUP_RECORDS)
 
 
 class ForgetRequest(NamedTuple):
@@ -142,8 +139,8 @@ class _Forgetting:
                 for batch in _batches(path, _READ):
                     chosen = mask(batch)
                     hit += pc.sum(chosen).as_py() or 0
-                    if table in _HISTORY:
-                        places.append(pa.Table.from_batches([batch.select(list(_PLACE))]).filter(chosen))
+                    if table in HISTORY:
+                        places.append(pa.Table.from_batches([batch.select(list(COMMITS.key))]).filter(chosen))
                 if hit:
                     changed.setdefault(table.name, {})[name] = hit
         for name, own in changed.items():
@@ -180,7 +177,7 @@ class _Forgetting:
 
         def mask(batch: pa.RecordBatch) -> pa.Array:
             if table is REJECTS:
-                keys = zip(*(batch[name].to_pylist() for name in _PLACE), strict=True)
+                keys = zip(*(batch[name].to_pylist() for name in COMMITS.key), strict=True)
                 return pa.array([key in rejected for key in keys], pa.bool_())
             chosen = pc.fill_null(pc.is_in(batch[column].cast(pa.string()), names), False)
             if table is OWNERS:
@@ -199,11 +196,11 @@ class _Forgetting:
         needles = _needles(groups)
         found: set[tuple[str, int, int]] = set()
         for file in self._ledger.files(GROUP_RECORDS.name):
-            for batch in _batches(self._root / GROUP_RECORDS.name / file, [*_PLACE, *_RAW]):
+            for batch in _batches(self._root / GROUP_RECORDS.name / file, [*COMMITS.key, *_RAW]):
                 for row in batch.filter(pc.is_valid(batch["raw_key"])).to_pylist():
                     is_wanted = self._wanted.cluster in (None, row["cluster"])
                     if is_wanted and _mentions((row["raw_key"], row["raw_value"]), needles):
-                        found.add(tuple(row[name] for name in _PLACE))
+                        found.add(tuple(row[name] for name in COMMITS.key))
         return found
 
     def _execute(
@@ -276,7 +273,7 @@ def _counts(places: Sequence[pa.Table]) -> dict[str, dict[int, int]]:
     """How many rows of the history are removed, by cluster and partition of the offsets topic."""
     found: dict[str, dict[int, int]] = {}
     if places:
-        counted = pa.concat_tables(places).group_by(list(_PLACE[:2])).aggregate([([], "count_all")])
+        counted = pa.concat_tables(places).group_by(list(COMMITS.key[:2])).aggregate([([], "count_all")])
         for cluster, number, count in zip(*counted.to_pydict().values(), strict=True):
             found.setdefault(cluster, {})[number] = count
     return found

@@ -31,7 +31,6 @@ from groupkeeper.pipeline.storage.stored import Stored, steady
 from groupkeeper.pipeline.transforms.history import next_offsets
 from groupkeeper.pipeline.transforms.latest import last_commits, standing_offsets
 
-_HISTORY = (tables.COMMITS, tables.GROUP_RECORDS)
 _UNCHECKED = (tables.RATES, tables.QUALITY, tables.OFFSETS_AS_OF, tables.SCAN_TIME)
 """Tables that are not checked: a minute of RATES may have two rows; no table is built from the others."""
 
@@ -75,7 +74,7 @@ def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None
         compared, problems = _compared(options, stored, places, offsets)
         of_logs = [compared.get((each.cluster, each.check_name), each) for each in of_logs]
     checks += of_logs
-    there = [table for table in tables.TABLES if table not in (*_HISTORY, *_UNCHECKED) and stored.has(table)]
+    there = [table for table in tables.TABLES if table not in (*tables.HISTORY, *_UNCHECKED) and stored.has(table)]
     rows = {table: stored.dataset(table) for table in there}
     checks += checks_of_tables([counts_of(rows)], rows)
     checks += _of_history(stored)
@@ -93,11 +92,10 @@ def _schema(stored: Stored) -> Check:
 
 def _places(stored: Stored) -> _Places:
     found: dict[tuple[str, int], list[Array]] = {}
-    for table in _HISTORY:
-        names = ("cluster", "log_partition", "log_offset")
-        for batch in stored.dataset(table).to_batches(columns=list(names), batch_size=_ROWS):
+    for table in tables.HISTORY:
+        for batch in stored.dataset(table).to_batches(columns=list(table.key), batch_size=_ROWS):
             rows = pa.Table.from_batches([batch])
-            (key,) = keys(names[:2], rows)
+            (key,) = keys(table.key[:2], rows)
             order = np.argsort(key, kind="stable")
             groups, offsets = Groups.sorted(key[order]), numbers(rows["log_offset"])[order]
             places = taken(rows, order[groups.starts]).to_pylist()

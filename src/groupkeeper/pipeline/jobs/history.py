@@ -25,12 +25,10 @@ from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.storage.contents import CONTENTS, rows_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets, is_beyond
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, HISTORY, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
 from groupkeeper.pipeline.transforms.tombstones import causes
 from groupkeeper.rules.words import counted
-
-_HISTORY = (COMMITS, GROUP_RECORDS)
 
 _DECODED, _NEW, _COMMITS, _RECORDS = "decoded", "commits", "last commits", "last records"
 """The names of the inputs of the job that makes tombstones and group records."""
@@ -98,7 +96,7 @@ def append(
         staged = [plain] if plain.files else []
         try:
             staged += _made_of_rest(output, plain, rest, written.counts, retentions)
-            for table in _HISTORY:
+            for table in HISTORY:
                 if not output.ledger.files(table.name) and all(each.table is not table for each in staged):
                     staged.append(_empty(output, table))
             _check_count(output, staged, written.counts)
@@ -108,7 +106,7 @@ def append(
         reached = written.ends if read_to is None else read_to
         if staged or is_beyond(reached, known):
             files = {table.name: [file for each in staged if each.table is table for file in each.files]
-                     for table in _HISTORY}  # fmt: skip
+                     for table in HISTORY}  # fmt: skip
             output.ledger.append({name: own for name, own in files.items() if own}, reached, identities)
         output.discard([plain, rest, *staged])  # `follow` may run for months
     return Appended(

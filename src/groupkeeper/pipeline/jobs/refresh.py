@@ -26,7 +26,7 @@ from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, QUALITY, Table
+from groupkeeper.pipeline.tables import HISTORY, LAG_HISTORY, LOG_ENDS, QUALITY, Table
 from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
 from groupkeeper.pipeline.transforms.latest import hourly_ends, hourly_lag
 from groupkeeper.rules.words import counted
@@ -61,7 +61,7 @@ class RefreshTables:
             self.from_start = made_to is None
             self.made_to = made_to or {}
             known = output.ledger.next_offsets
-            self._new = {table: output.history(table, is_all=self.from_start) for table in (COMMITS, GROUP_RECORDS)}
+            self._new = {table: output.history(table, is_all=self.from_start) for table in HISTORY}
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         self.spark = output.spark
         self._output = output
@@ -193,7 +193,7 @@ def _tell_quality(quality: Rows, run: Run) -> None:
 
 def _make_fewer(output: Output, run: Run) -> None:
     """Merges small files, and thins out old measurements."""
-    for table in (COMMITS, GROUP_RECORDS, *_ADDED):
+    for table in (*HISTORY, *_ADDED):
         try:
             output.merge(table)
         except _FAILURES as error:

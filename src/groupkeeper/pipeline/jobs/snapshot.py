@@ -26,7 +26,7 @@ from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, HISTORY
 
 
 def snapshot(
@@ -94,7 +94,7 @@ def update_history(
     run.watch.reading(sum(each.size for each in left))
     given = RefreshContext(Clusters(parsed, instants, failed), replies.by_cluster)
     _read(output, given, left, run)
-    for table in (COMMITS, GROUP_RECORDS):
+    for table in HISTORY:
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     return given
 

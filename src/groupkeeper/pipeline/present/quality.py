@@ -131,7 +131,7 @@ def checks_of_tables(
                 number = known[table]["judged" if table is STATUS else "rows"]
                 checks.append(_as_many(table, number, CURRENT_OFFSETS, known[CURRENT_OFFSETS]["rows"]))
     if REJECTS in rows:
-        found = _firsts(loaded(rows[REJECTS], ("cluster", "log_partition", "log_offset", "reason")))
+        found = _firsts(loaded(rows[REJECTS], (*REJECTS.key, "reason")))
         checks += _per_cluster(REJECTS, "rejects", found, "record", "not decoded, the first")
         if not len(found):
             checks.append(Check(None, REJECTS.name, "rejects", OK, 0, "every record could be decoded"))
@@ -145,7 +145,7 @@ def checks_of_tables(
 
 def _firsts(rejects: pa.Table) -> pa.Table:
     """By cluster, the number of records that could not be decoded, and the first of them: rows of _FOUND."""
-    order = rejects.sort_by([(name, "ascending") for name in ("cluster", "log_partition", "log_offset")])
+    order = rejects.sort_by([(name, "ascending") for name in REJECTS.key])
     groups = Groups.sorted(*keys(("cluster",), order))
     first = taken(order, groups.starts).to_pylist()
     texts = ["{reason} at {log_partition}-{log_offset}".format(**each) for each in first]

@@ -16,7 +16,7 @@ from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.storage.files import Files, LocalFiles
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES
+from groupkeeper.pipeline.tables import HISTORY, TABLES
 
 NextOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic, the first offset that is not in the tables yet."""
@@ -389,10 +389,10 @@ class Ledger:
         return sorted(set(self.files(table)) - set(self._files.names(table)))
 
     def _check(self) -> None:
-        for table in (COMMITS.name, GROUP_RECORDS.name):  # others can be rebuilt, or are measured
-            if missing := self._missing(table):
+        for table in HISTORY:  # others can be rebuilt, or are measured
+            if missing := self._missing(table.name):
                 raise SourceError(
-                    f"{self._directory}/{table}: the file {missing[0]} is missing: restore it, or delete "
+                    f"{self._directory}/{table.name}: the file {missing[0]} is missing: restore it, or delete "
                     f"{self._directory} with {ROOT} in it to read everything again"
                 )
 

@@ -25,7 +25,7 @@ from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, f
 from groupkeeper.pipeline.storage.format_log import FormatLog, open_lake
 from groupkeeper.pipeline.storage.lake import FileFacts, LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
+from groupkeeper.pipeline.tables import HISTORY, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ _DAY_MS = 24 * 3600 * 1000
 
 _STAGING = f"{ROOT}/staging"
 """The parent of each run's staging directory."""
-
-_HISTORY = (COMMITS, GROUP_RECORDS)
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 
@@ -369,7 +367,7 @@ class Output:
                 left = [f"{directory}/{name}" for name in new]
                 removed[table.name] = self.count_rows(table, old) - self.count_rows(table, left)
                 directories[table.name] = directory
-                if table in _HISTORY:
+                if table in HISTORY:
                     _add_missing(counts, self.rows(table, old), self.rows(table, left))
             kept_from = max(cut_ms, self.ledger.kept_from_ms)
             self.ledger.replace(directories, kept=beside, rows=counts, tidied=now_ms, kept_from=kept_from)

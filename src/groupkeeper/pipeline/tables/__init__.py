@@ -37,6 +37,7 @@ __all__ = [
     "GROUPS",
     "GROUP_EVENTS",
     "GROUP_RECORDS",
+    "HISTORY",
     "LAG",
     "LAG_HISTORY",
     "LOG_ENDS",
@@ -59,9 +60,11 @@ __all__ = [
     "Table",
 ]
 
+HISTORY = (COMMITS, GROUP_RECORDS)
+"""The records of the log: rows are only appended."""
+
 TABLES = (
-    COMMITS,
-    GROUP_RECORDS,
+    *HISTORY,
     CURRENT_OFFSETS,
     GROUPS,
     MEMBERS,

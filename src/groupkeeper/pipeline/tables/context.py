@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.tables.schema import TIME, Column, Table
-
-_CLUSTER = Column("cluster", pa.string(), "name of the cluster")
+from groupkeeper.pipeline.tables.schema import CLUSTER, GROUP, PARTITION, TIME, Column, Table
 
 TOPICS = Table(
     "topics",
     "topic of a cluster, as last measured",
     ("cluster", "topic"),
     (
-        _CLUSTER,
+        CLUSTER,
         Column("topic", pa.string(), "the topic"),
         Column("topic_id", pa.string(), "its id; null: the brokers are too old to have ids"),
         Column("is_internal", pa.bool_(), "whether it is Kafka's own; null: not known"),
@@ -60,8 +58,7 @@ EDGES = Table(
     "client, group and topic: the client reads the topic in the group, since when and until when",
     ("cluster", "group_id", "topic", "client_id"),
     (
-        _CLUSTER,
-        Column("group_id", pa.string(), "the group"),
+        *GROUP,
         Column("topic", pa.string(), "the topic"),
         Column(
             "client_id",
@@ -80,7 +77,7 @@ OWNERS = Table(
     "existing group or topic, with its owner from the file of owners",
     ("cluster", "kind", "name"),
     (
-        _CLUSTER,
+        CLUSTER,
         Column("kind", pa.string(), "group or topic"),
         Column("name", pa.string(), "the group or topic"),
         Column("owner", pa.string(), "its owner; null: no pattern matches"),
@@ -103,9 +100,8 @@ TRANSACTIONS = Table(
     "partition and transaction that was open in the partition at the instant",
     ("cluster", "topic", "partition", "producer_id"),
     (
-        _CLUSTER,
-        Column("topic", pa.string(), "the topic"),
-        Column("partition", pa.int32(), "its partition"),
+        CLUSTER,
+        *PARTITION,
         Column("producer_id", pa.int64(), "the transaction's producer"),
         Column("producer_epoch", pa.int32(), "its epoch"),
         Column("transactional_id", pa.string(), "its transactional id; null: no coordinator knows the transaction"),
@@ -143,10 +139,9 @@ SHARE_OFFSETS = Table(
     "share group and partition for which it has state at the instant, from the topic __share_group_state",
     ("cluster", "group_id", "topic", "partition"),
     (
-        _CLUSTER,
+        CLUSTER,
         Column("group_id", pa.string(), "the share group"),
-        Column("topic", pa.string(), "the topic"),
-        Column("partition", pa.int32(), "its partition"),
+        *PARTITION,
         Column("start_offset", pa.int64(), "every record before it is done; null: no member has read the partition"),
         Column("log_end_offset", pa.int64(), "the partition's end"),
         Column("lag", pa.int64(), "offsets at or after the start offset that are not done; null as start_offset"),

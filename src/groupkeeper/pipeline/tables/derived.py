@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.tables.log import ASSIGNED
-from groupkeeper.pipeline.tables.schema import TIME, Column, Table
+from groupkeeper.pipeline.tables.log import ASSIGNED, COMMITS
+from groupkeeper.pipeline.tables.schema import CLUSTER, GROUP, PARTITION, TIME, Column, Table
 
-_CLUSTER = Column("cluster", pa.string(), "name of the cluster")
-_GROUP = (_CLUSTER, Column("group_id", pa.string(), "the group"))
-_PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
 _PARTITION_OR_GROUP = (
     Column("topic", pa.string(), "the topic; null: the group as a whole"),
     Column("partition", pa.int32(), "its partition; null: the group as a whole"),
@@ -40,8 +37,8 @@ CURRENT_OFFSETS = Table(
     "group and partition that has a committed offset",
     _BY_COMMITTED,
     (
-        *_GROUP,
-        *_PARTITION,
+        *GROUP,
+        *PARTITION,
         _COMMITTED_OFFSET,
         _LEADER_EPOCH,
         Column("topic_id", pa.string(), "id of the topic; null: not given"),
@@ -57,7 +54,7 @@ FRESHNESS = Table(
     "partition of __consumer_offsets in the clusters that were queried: how far its history was read",
     ("cluster", "log_partition"),
     (
-        _CLUSTER,
+        CLUSTER,
         Column("log_partition", pa.int32(), "partition of __consumer_offsets"),
         Column("read_to", pa.int64(), "first offset that is not in the tables yet"),
         Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null: not known"),
@@ -82,7 +79,7 @@ GROUPS = Table(
     "group that exists: it has metadata, members or committed offsets",
     ("cluster", "group_id"),
     (
-        *_GROUP,
+        *GROUP,
         Column(
             "group_type",
             pa.string(),
@@ -111,7 +108,7 @@ MEMBERS = Table(
     "member of a group",
     ("cluster", "group_id", "member_id"),
     (
-        *_GROUP,
+        *GROUP,
         Column("group_type", pa.string(), "classic, consumer, share, streams"),
         Column("member_id", pa.string(), "the member"),
         Column("instance_id", pa.string(), "the instance id of a static member; null for a dynamic member"),
@@ -131,9 +128,9 @@ MEMBERS = Table(
 GROUP_EVENTS = Table(
     "group_events",
     "event in the life of a group",
-    ("cluster", "log_partition", "log_offset", "event", "member_id"),
+    (*COMMITS.key, "event", "member_id"),
     (
-        *_GROUP,
+        *GROUP,
         Column("event_time", TIME, "when it happened"),
         Column("event", pa.string(), "created, joined, left, rebalanced, epoch_bumped, emptied, deleted, migrated"),
         Column("member_id", pa.string(), "the member, for joined and left; empty for other events"),
@@ -155,7 +152,7 @@ RATES = Table(
     "minute up: records that came more than ten minutes late are counted in another row",
     ("cluster", "group_id", "minute"),
     (
-        *_GROUP,
+        *GROUP,
         Column("minute", TIME, "start of the minute"),
         Column("offset_commits", pa.int64(), "offsets committed (KIP-496: OffsetCommitRate)"),
         Column("offset_expirations", pa.int64(), "offsets that expired (OffsetExpirationRate)"),
@@ -185,8 +182,8 @@ LOG_OFFSETS = Table(
     "partition for which a group has a committed offset, or which a member is assigned, as its cluster reports it",
     _BY_PARTITION,
     (
-        _CLUSTER,
-        *_PARTITION,
+        CLUSTER,
+        *PARTITION,
         Column("topic_id", pa.string(), "id of the topic that has this name now; null: not known"),
         *_LOG_ENDS,
         Column(
@@ -227,8 +224,8 @@ LAG = Table(
     "group and partition that has a committed offset",
     _BY_COMMITTED,
     (
-        *_GROUP,
-        *_PARTITION,
+        *GROUP,
+        *PARTITION,
         _COMMITTED_OFFSET,
         *_LOG_ENDS,
         Column(
@@ -304,8 +301,8 @@ LAG_HISTORY = Table(
     "measurement has at least one row. After 7 days, only the row with the most lag is kept for each hour",
     (*_BY_COMMITTED, "measured_time"),
     (
-        *_GROUP,
-        *_PARTITION,
+        *GROUP,
+        *PARTITION,
         Column("measured_time", TIME, "the instant"),
         _COMMITTED_OFFSET,
         Column("log_end_offset", pa.int64(), "the partition's end; null: the partition could not be queried"),
@@ -327,8 +324,8 @@ LOG_ENDS = Table(
     "kept for each hour",
     (*_BY_PARTITION, "measured_time"),
     (
-        _CLUSTER,
-        *_PARTITION,
+        CLUSTER,
+        *PARTITION,
         Column("measured_time", TIME, "the instant"),
         Column("log_start_offset", pa.int64(), "first offset of the partition; null: not requested"),
         Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end"),
@@ -342,10 +339,10 @@ REWINDS = Table(
     "rewinds",
     "commit that moves an offset back, or ahead although no member read the records (a reset, an offset beyond the "
     "log)",
-    ("cluster", "log_partition", "log_offset"),
+    COMMITS.key,
     (
-        *_GROUP,
-        *_PARTITION,
+        *GROUP,
+        *PARTITION,
         Column("rewind_time", TIME, "when it was committed"),
         Column("from_offset", pa.int64(), "the offset before"),
         Column("to_offset", pa.int64(), "the offset after"),
@@ -369,7 +366,7 @@ STALE = Table(
     "group or committed offset that seems unused, and why",
     ("cluster", "group_id", "topic", "partition", "reason"),
     (
-        *_GROUP,
+        *GROUP,
         *_PARTITION_OR_GROUP,
         Column("reason", pa.string(), "idle, topic_deleted, expiring, below_log_start"),
         Column("idle_days", pa.float64(), "days since the last commit"),
@@ -391,7 +388,7 @@ STATUS = Table(
     "group and partition that has a committed offset, and its group (topic null)",
     _BY_COMMITTED,
     (
-        *_GROUP,
+        *GROUP,
         *_PARTITION_OR_GROUP,
         Column(
             "status",
@@ -431,8 +428,8 @@ OFFSETS_AS_OF = Table(
     "group and partition that had a committed offset at the given time",
     _BY_COMMITTED,
     (
-        *_GROUP,
-        *_PARTITION,
+        *GROUP,
+        *PARTITION,
         Column("committed_offset", pa.int64(), "the offset committed then"),
         Column("commit_time", TIME, "when that offset was committed"),
         _LEADER_EPOCH,
@@ -446,8 +443,8 @@ SCAN_TIME = Table(
     "partition that was scanned",
     _BY_PARTITION,
     (
-        _CLUSTER,
-        *_PARTITION,
+        CLUSTER,
+        *PARTITION,
         Column("offset", pa.int64(), "first offset with a timestamp at or after the given time; −1: none"),
         Column("record_time", TIME, "timestamp of that record; null: none"),
         Column("end_offset", pa.int64(), "where the scan ends: the last stable offset when it was planned"),

@@ -84,6 +84,8 @@ PLACE = (
     Column("log_offset", pa.int64(), "the record's offset there"),
 )
 
+_BY_PLACE = tuple(column.name for column in PLACE)
+_LOG_TIME = Column("log_time", TIME, "when the broker or the coordinator wrote the record")
 _COMMIT = (
     Column("group_id", pa.string(), "the group; null for markers, and where the key is not known"),
     Column("topic", pa.string(), "the topic whose offset was committed"),
@@ -97,7 +99,7 @@ _COMMIT = (
 DECODED = Table(
     "decoded",
     "record of the offsets topic",
-    ("cluster", "log_partition", "log_offset"),
+    _BY_PLACE,
     (
         *PLACE,
         Column("log_timestamp_ms", pa.int64(), "the record's timestamp, −1 for none"),
@@ -140,10 +142,10 @@ milliseconds."""
 COMMITS = Table(
     "commits",
     "offset commit, or its deletion, in the order of the log; history, rows are only appended",
-    ("cluster", "log_partition", "log_offset"),
+    _BY_PLACE,
     (
         *PLACE,
-        Column("log_time", TIME, "when the broker or the coordinator wrote the record"),
+        _LOG_TIME,
         *_COMMIT,
         Column(
             "commit_time",
@@ -167,10 +169,10 @@ COMMITS = Table(
 GROUP_RECORDS = Table(
     "group_records",
     "record of the offsets topic that is not an offset commit, including records of unknown types; history",
-    ("cluster", "log_partition", "log_offset"),
+    _BY_PLACE,
     (
         *PLACE,
-        Column("log_time", TIME, "when the broker or the coordinator wrote the record"),
+        _LOG_TIME,
         Column("record_type", pa.int16(), "type of the key; null for markers"),
         Column("value_version", pa.int16(), "version of the value; null for tombstones and markers"),
         Column("is_tombstone", pa.bool_(), "whether the record removes the key"),

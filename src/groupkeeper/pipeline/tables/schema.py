@@ -61,6 +61,11 @@ class Table(NamedTuple):
         return [column.name for column in self.columns]
 
 
+CLUSTER = Column("cluster", pa.string(), "name of the cluster")
+GROUP = (CLUSTER, Column("group_id", pa.string(), "the group"))
+PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
+
+
 _DDL_BY_TYPE = {
     pa.bool_(): "BOOLEAN",
     pa.int16(): "SMALLINT",

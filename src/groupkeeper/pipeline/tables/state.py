@@ -8,14 +8,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from groupkeeper.pipeline.tables.context import EDGES, OWNERS
-from groupkeeper.pipeline.tables.derived import RATES, REWINDS
+from groupkeeper.pipeline.tables.derived import CURRENT_OFFSETS, GROUPS, LOG_OFFSETS, RATES, REWINDS
 from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS, PLACE
-from groupkeeper.pipeline.tables.schema import TIME, Column, Table
+from groupkeeper.pipeline.tables.schema import CLUSTER, GROUP, PARTITION, TIME, Column, Table
 
 REJECTS = Table(
     "rejects",
     "record of the offsets topic that could not be decoded",
-    ("cluster", "log_partition", "log_offset"),
+    COMMITS.key,
     (
         *PLACE,
         Column("log_time", TIME, "when the record was written, by its timestamp; null: it has none"),
@@ -46,10 +46,6 @@ QUALITY = Table(
 """Covers only the rows that the run read and built; `groupkeeper pipeline quality` checks all rows."""
 
 
-_GROUP = (Column("cluster", pa.string(), "name of the cluster"), Column("group_id", pa.string(), "the group"))
-_PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
-_BY_GROUP = ("cluster", "group_id")
-_BY_COMMITTED = (*_BY_GROUP, "topic", "partition")
 _FOLDER = "_groupkeeper/carried_"
 
 LAST_COMMITS = Table(
@@ -66,9 +62,9 @@ LAST_RECORDS = Table(
 GROUP_FACTS = Table(
     f"{_FOLDER}groups",
     "group that has ever had a record",
-    _BY_GROUP,
+    GROUPS.key,
     (
-        *_GROUP,
+        *GROUP,
         Column("began", TIME, "the earliest record that shows an event; null: none"),
         Column("changed", TIME, "the latest record of any kind"),
         Column("was_empty", pa.bool_(), "whether it had no members after the last event; null: not known"),
@@ -79,10 +75,10 @@ GROUP_FACTS = Table(
 MOVES = Table(
     f"{_FOLDER}moves",
     "group and partition: the last commit of another offset than the one before",
-    _BY_COMMITTED,
+    CURRENT_OFFSETS.key,
     (
-        *_GROUP,
-        *_PARTITION,
+        *GROUP,
+        *PARTITION,
         Column("rewind_time", TIME, "when it was committed"),
         Column("from_offset", pa.int64(), "the offset before"),
         Column("to_offset", pa.int64(), "the offset after"),
@@ -97,10 +93,10 @@ MOVES = Table(
 PACES = Table(
     f"{_FOLDER}paces",
     "group and partition that has a committed offset: how it has committed since the last tombstone",
-    _BY_COMMITTED,
+    CURRENT_OFFSETS.key,
     (
-        *_GROUP,
-        *_PARTITION,
+        *GROUP,
+        *PARTITION,
         Column("first_time", TIME, "the first commit"),
         Column("moved_time", TIME, "the last commit of another offset; null: none"),
         Column("commit_gaps", pa.list_(pa.int64()), "ms between the last commits, in order"),
@@ -119,17 +115,17 @@ READERS = Table(
     "_groupkeeper/readers",
     "topic of which a share of the groups has offsets",
     ("cluster", "topic"),
-    (*_GROUP[:1], *_PARTITION[:1], Column("groups", pa.int64(), "how many of the groups")),
+    (CLUSTER, PARTITION[0], Column("groups", pa.int64(), "how many of the groups")),
 )
 """Only for the steps of one refresh; each share of the groups has rows of its own."""
 
 WANTED = Table(
     "_groupkeeper/wanted",
     "committed offset of a partition",
-    (*_BY_COMMITTED[:1], *_BY_COMMITTED[2:], "committed_offset"),
+    (*LOG_OFFSETS.key, "committed_offset"),
     (
-        *_GROUP[:1],
-        *_PARTITION,
+        CLUSTER,
+        *PARTITION,
         Column("committed_offset", pa.int64(), "-1: none; null: only the ends of the log are wanted"),
     ),
 )
@@ -138,8 +134,8 @@ WANTED = Table(
 WAITING = Table(
     "_groupkeeper/waiting",
     "partition in which groups wait for a transaction",
-    ("cluster", "topic", "partition"),
-    (*_GROUP[:1], *_PARTITION, Column("groups", pa.int64(), "how many have read up to its last stable offset")),
+    LOG_OFFSETS.key,
+    (CLUSTER, *PARTITION, Column("groups", pa.int64(), "how many have read up to its last stable offset")),
 )
 """Only for the steps of one refresh; each share of the groups has rows of its own."""
 
@@ -180,7 +176,7 @@ OFFSETS_READ = Table(
     "cluster and partition of its offsets topic that has new rows in the history",
     ("cluster", "log_partition"),
     (
-        *_GROUP[:1],
+        CLUSTER,
         Column("log_partition", pa.int32(), "partition of __consumer_offsets"),
         Column("records", pa.int64(), "number of rows"),
         Column("offsets", pa.int64(), "number of different offsets there"),

@@ -36,7 +36,7 @@ from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.runtime.executors import described, stage_of
 from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.tables import DECODED, HISTORY
 from groupkeeper.rules.words import counted
 
 CHECKPOINT = f"{ROOT}/checkpoint"
@@ -81,7 +81,7 @@ def follow(
         run = Run(watch)
         if output.ledger.loss is not None:
             run.note(output.ledger.loss)
-        run.append({COMMITS.name: 0, GROUP_RECORDS.name: 0})
+        run.append({table.name: 0 for table in HISTORY})
         parsed = with_privacy(parsed, output.ledger)._replace(
             fails_on_data_loss=False, poll_timeout_ms=min(parsed.poll_timeout_ms, round(1000 * source.PATIENCE_S))
         )
