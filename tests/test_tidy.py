@@ -359,6 +359,11 @@ def test_names_in_docstrings_stand_between_single_backticks(modules: list[Code])
     assert found == []
 
 
+def test_a_text_stands_under_what_it_explains(modules: list[Code]) -> None:
+    stray = re.compile(r'\n\n *"""')
+    assert [each.name for each in modules if each.name.startswith("src/") and stray.search(each.text)] == []
+
+
 def test_no_machine_paths() -> None:
     found = []
     for name in tracked_files():

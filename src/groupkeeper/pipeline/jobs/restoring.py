@@ -14,8 +14,6 @@ from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.uuids import uuid_text
 from groupkeeper.rules.words import counted
 
-"""An offset that the log no longer has is moved to the nearer end of the log."""
-
 
 class OffsetThen(NamedTuple):
     """A row of tables.OFFSETS_AS_OF, without the cluster and the time."""
@@ -100,7 +98,7 @@ async def restore_plan(admin: Admin, then: Then, *, command: Sequence[str] = (),
     writes its file.
 
     Partitions for which a group committed its first offset later are not changed. Offsets that are still in the log
-    keep their leader epoch; all offsets keep their metadata.
+    keep their leader epoch, others become the nearer end of the log; all offsets keep their metadata.
     """
     wanted = {group_id: {tp: commit.offset for tp, commit in commits.items()} for group_id, commits in then.items()}
     request = Request(

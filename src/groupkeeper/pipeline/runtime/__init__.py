@@ -1,4 +1,5 @@
-"""The prerequisites of Spark: a Java, and this package on its workers.
+"""What Spark needs and does not know of tables: a Java, a Python for its workers, packages of formats; and descriptions
+of its jobs.
 
-Nothing here imports PySpark or depends on a table.
+Only `executors` imports PySpark.
 """
