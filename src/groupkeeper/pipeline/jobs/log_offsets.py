@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instant, Instants, LogEnds
-from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, measure
+from groupkeeper.pipeline.kafka.measuring import LogMeasure, measure
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, together, unnested
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
@@ -58,26 +58,25 @@ class Clusters(NamedTuple):
         return self.failed.get(name, f"cluster {name} is not among the given ones")
 
 
-class WantedPartition(NamedTuple):
-    """A partition, and the committed offsets in it to look up."""
-
-    cluster: str
-    tp: TopicPartition
-    offsets: Sequence[int]
-
-
 _NAMES = pa.schema([("cluster", pa.string()), ("topic_id", pa.string()), ("topic", pa.string())])
 
 
 def log_offsets(wanted: Rows, clusters: Clusters) -> pa.Table:
-    """Rows of tables.LOG_OFFSETS for rows of tables.state.WANTED."""
+    """Rows of tables.LOG_OFFSETS for rows of tables.state.WANTED. All clusters are queried at the same time."""
     rows = loaded(wanted, WANTED.names).group_by(list(LOG_OFFSETS.key)).aggregate([("committed_offset", "distinct")])
-    few = rows.rename_columns({"committed_offset_distinct": "wanted"}).to_pylist()
-    found = _ask(
-        clusters,
-        [WantedPartition(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few],
-    )
-    return pa.Table.from_pylist([{**row, **each} for row, each in zip(few, found, strict=True)], LOG_OFFSETS.arrow)
+    by_cluster: dict[str, dict[TopicPartition, Sequence[int]]] = {}
+    for row in rows.to_pylist():
+        tp = TopicPartition(row["topic"], row["partition"])
+        by_cluster.setdefault(row["cluster"], {})[tp] = row["committed_offset_distinct"]
+    known = clusters.measured
+    measures = {name: LogMeasure(*known[name], own) for name, own in by_cluster.items() if name in known}
+    told = dict(zip(measures, measure([*measures.values()]), strict=True))
+    for name in by_cluster.keys() - known.keys():
+        why = clusters.why_unmeasured(name)
+        told[name] = {tp: {"is_deleted": False, "problem": why} for tp in by_cluster[name]}
+    found = [{"cluster": name, "topic": tp.topic, "partition": tp.partition, **row}
+             for name, own in told.items() for tp, row in own.items()]  # fmt: skip
+    return pa.Table.from_pylist(found, LOG_OFFSETS.arrow)
 
 
 def log_offsets_by_tasks(wanted: DataFrame, clusters: Clusters, tasks: int) -> DataFrame:
@@ -103,20 +102,3 @@ def wanted_of(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
     theirs = theirs.append_column("committed_offset", pa.array(np.where(is_lacking, -1, 0), mask=~is_lacking))
     whole = together(committed, theirs)
     return whole.filter(whole["topic"].is_valid()).group_by(WANTED.names).aggregate([]).select(WANTED.names)
-
-
-def _ask(clusters: Clusters, asked: Sequence[WantedPartition]) -> list[Row]:
-    """The columns of each partition from the clusters, without the key. All clusters are queried at the same time."""
-    found: dict[tuple[str, TopicPartition], Row] = {}
-    measures: dict[str, LogMeasure] = {}
-    measured = clusters.measured
-    for name in dict.fromkeys(each.cluster for each in asked):
-        wanted = {each.tp: each.offsets for each in asked if each.cluster == name}
-        if name in measured:
-            measures[name] = LogMeasure(*measured[name], wanted)
-        else:
-            row = {"is_deleted": False, "problem": clusters.why_unmeasured(name)}
-            found |= {(name, tp): dict(row) for tp in wanted}
-    for name, rows in zip(measures, measure(list(measures.values())), strict=True):
-        found |= {(name, tp): row for tp, row in rows.items()}
-    return [found[each.cluster, each.tp] for each in asked]

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
-from groupkeeper.pipeline.checkpoints import queries
 from groupkeeper.pipeline.checkpoints.committing import metadata_of
-from groupkeeper.pipeline.checkpoints.queries import Query, read_queries
+from groupkeeper.pipeline.checkpoints.queries import Checkpoint, Query, read_queries
 from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.runtime.coroutines import result_of
-from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, Table
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS
 from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.pipeline.transforms.paces import GAPS
 from groupkeeper.protocol.errors import KafkaError
 
-QUERIES = Table(
-    "queries", "query", ("cluster", "group_id"), tuple(each for each in GROUPS.columns if each.name in GROUPS.key)
-)
-
-
-class Checkpoint(queries.Checkpoint, Protocol):
-    """A requested checkpoint. `cluster` None: there is only one."""
-
-    @property
-    def cluster(self) -> str | None: ...
+_KEY = pa.schema([GROUPS.arrow.field(name) for name in GROUPS.key])
 
 
 class Queries(NamedTuple):
@@ -69,7 +59,7 @@ class Queries(NamedTuple):
     def names(self) -> pa.Table:
         """A row for each query, with the key of tables.GROUPS."""
         rows = [{"cluster": cluster, "group_id": query.name} for cluster, query in self._each()]
-        return pa.Table.from_pylist(rows, QUERIES.arrow)
+        return pa.Table.from_pylist(rows, _KEY)
 
     def paces(self) -> pa.Table:
         """Rows of tables.state.PACES; Spark runs a batch whenever there is something to read."""

@@ -29,9 +29,9 @@ class Reading(NamedTuple):
         return sum(each.size for each in self.ranges)
 
     @property
-    def read_to(self) -> NextOffsets:
-        """By cluster and partition, where the tables end after this reading."""
-        return {self.name: {each.partition: each.end for each in self.ranges}}
+    def read_to(self) -> dict[int, int]:
+        """By partition, where the tables end after this reading."""
+        return {each.partition: each.end for each in self.ranges}
 
 
 class Known(Protocol):
@@ -56,9 +56,7 @@ def readings(planned: ReadPlan, known: Known) -> tuple[list[Reading], dict[str, 
             instant = planned.instants.get(name)
             now = ClusterIdentity(None, None) if instant is None else instant.identity
             _check_identity(name, now, known.identities.get(name))
-            reading = _reading(own, known.next_offsets.get(name, {}))
-            ids = {own[0].topic: now.topic_id} if now.topic_id else {}
-            found.append(reading._replace(topic_ids=ids))
+            found.append(_reading(own, known.next_offsets.get(name, {}), now.topic_id))
         except SourceError as error:
             failed[name] = error
     return found, failed
@@ -100,7 +98,7 @@ def same_clusters(identities: Mapping[str, ClusterIdentity]) -> list[str]:
     ]
 
 
-def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:
+def _reading(ranges: list[Range], known: Mapping[int, int], topic_id: str | None) -> Reading:
     left: list[Range] = []
     notes: list[str] = []
     for each in ranges:
@@ -113,4 +111,5 @@ def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:
         if following < each.start:
             notes.append(f"{each}: offsets {following} to {each.start - 1} are gone, the log starts at {each.start}")
         left.append(each._replace(start=max(following, each.start)))
-    return Reading(ranges[0].name, ranges[0].cluster, tuple(left), tuple(notes))
+    ids = {ranges[0].topic: topic_id} if topic_id else {}
+    return Reading(ranges[0].name, ranges[0].cluster, tuple(left), tuple(notes), ids)

@@ -11,11 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupkeeper.operations.plans.journal import ChangeJournal
+from groupkeeper.pipeline.checkpoints.queries import Checkpoint
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import append, read_aside
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
+from groupkeeper.pipeline.jobs.queries import Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, why_unread
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import RefreshContext
@@ -120,7 +121,7 @@ def _append(output: Output, given: RefreshContext, left: list[Reading], run: Run
         return
     ranges = [one for each in left for one in each.ranges]
     aside = read_aside(output, ranges, given.clusters.options)
-    read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
+    read_to = {each.name: each.read_to for each in left}
     identities = {each.name: given.clusters.instants[each.name].identity for each in left}
     appended = append(output, aside, given.retentions, read_to, identities)
     run.append(appended.rows)

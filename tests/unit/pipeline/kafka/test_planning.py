@@ -165,7 +165,7 @@ def test_readings_go_on_where_the_tables_end() -> None:
     found, failed = readings(of(ranges), Ledger({"a": {0: 30, 1: 4}, "b": {0: 51}}))
     (reading,) = found
     assert [(each.partition, each.start, each.end) for each in reading.ranges] == [(0, 30, 50), (1, 10, 50)]
-    assert (reading.size, reading.read_to) == (60, {"a": {0: 50, 1: 50}})
+    assert (reading.size, reading.read_to) == (60, {0: 50, 1: 50})
     assert reading.notes == ("cluster a, partition o-1: offsets 4 to 9 are gone, the log starts at 10",)
     text = "cluster b, partition o-0: the tables go up to offset 51, the log only to 50: it has been cut"
     assert str(failed["b"]).startswith(text)

@@ -16,13 +16,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.journal import ChangeJournal
+from groupkeeper.pipeline.checkpoints.queries import Checkpoint
 from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.following import source
 from groupkeeper.pipeline.jobs.following.outages import Outage
 from groupkeeper.pipeline.jobs.history import StagedRows, append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
+from groupkeeper.pipeline.jobs.queries import Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, same_clusters
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import RefreshContext
@@ -362,7 +363,7 @@ def _read(answer: source.Answer, receipts: Sequence[source.Receipt]) -> list[_Re
         is_whole = all(each.is_whole for each in own) and sum(each.part.size for each in own) == reading.size
         reached: dict[int, int] = {}
         if is_whole:
-            reached = {each.partition: each.end for each in reading.ranges}
+            reached = reading.read_to
         elif len(own) == 1 and not own[0].part.is_shared:
             reached = dict(own[0].reached)
         found.append(_Read(reading, [each.written for each in own if reached], reached, is_whole, failed,

@@ -351,11 +351,10 @@ def read_part(
     written, files = write(rows, folder)
     if written.spans and (other := _made_again(reading, options)) is not None:
         return Receipt(part, Written(), {}, False, other), {}
-    reached = {each.partition: each.end if rows.is_whole else each.start for each in reading.ranges}
+    reached = reading.read_to
     if not rows.is_whole:
-        reached |= written.ends.get(reading.name, {})
-    is_whole = reached == {each.partition: each.end for each in reading.ranges}
-    return Receipt(part, written, reached, is_whole, rows.failed, rows.is_slow), files
+        reached = {each.partition: each.start for each in reading.ranges} | written.ends.get(reading.name, {})
+    return Receipt(part, written, reached, reached == reading.read_to, rows.failed, rows.is_slow), files
 
 
 class _Rows:
