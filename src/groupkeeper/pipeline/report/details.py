@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.html.plots import LagLine
-from groupkeeper.pipeline.report.lag_lines import Key, Window
-from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, Member, Partition
+from groupkeeper.pipeline.report.lag_lines import Window
+from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, Key, Member, Partition
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, partitions
 from groupkeeper.pipeline.tables import GROUP_EVENTS, LAG, MEMBERS, RATES, STATUS
+from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.rules import words
 from groupkeeper.rules.status import Status
 
@@ -52,7 +53,7 @@ def read_details(
     begin, minutes, commits = _commits(opened, window)
     found, left = {}, _MOST_IN_ALL
     for group in groups:
-        key = (group.cluster, group.group_id)
+        key = group.key
         listed, people = partitions_of.pop(key, []), members.get(key, [])
         most = min(_MOST_PARTITIONS, left)
         left -= min(most, len(listed))
@@ -116,7 +117,7 @@ def _events(opened: Opened, window: Window | None) -> dict[Key, list[Event]]:
         return {}
     found: dict[Key, list[Event]] = defaultdict(list)
     columns = ["cluster", "group_id", "event_time", "event", "member_id", "instance_id", "client_id", "members"]
-    wanted = pc.field("event_time") >= pa.scalar(window.since, GROUP_EVENTS.arrow.field("event_time").type)
+    wanted = pc.field("event_time") >= pa.scalar(window.since, TIME)
     rows = opened.table(GROUP_EVENTS, columns, wanted).sort_by([("event_time", "descending")])
     read: dict[Key, int] = defaultdict(int)
     for row in (row for batch in rows.to_batches() for row in batch.to_pylist()):
@@ -131,7 +132,7 @@ def _events(opened: Opened, window: Window | None) -> dict[Key, list[Event]]:
         found[row["cluster"], row["group_id"]].append(
             Event(row["event_time"], row["event_time"], (row["event"] or "").replace("_", " "), about)
         )
-    since = pc.field("minute") >= pa.scalar(window.since, RATES.arrow.field("minute").type)
+    since = pc.field("minute") >= pa.scalar(window.since, TIME)
     gone = (pc.field("offset_expirations") > 0) | (pc.field("offset_deletions") > 0)
     for row in opened.table(RATES, ["cluster", "group_id", "minute", *_COUNTED],
                             since & gone & pc.field("group_id").is_valid()).to_pylist():  # fmt: skip
@@ -165,7 +166,7 @@ def _commits(opened: Opened, window: Window | None) -> tuple[datetime | None, in
     first = int(window.since.timestamp()) // 60
     minutes = max(1, -(-(int(window.until.timestamp()) // 60 + 1 - first) // _BINS))
     wanted = (
-        (pc.field("minute") >= pa.scalar(datetime.fromtimestamp(first * 60, UTC), RATES.arrow.field("minute").type))
+        (pc.field("minute") >= pa.scalar(datetime.fromtimestamp(first * 60, UTC), TIME))
         & pc.field("group_id").is_valid()
         & (pc.field("offset_commits") > 0)
     )

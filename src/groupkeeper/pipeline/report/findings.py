@@ -5,7 +5,6 @@ commands reach the clusters.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from groupkeeper.operations.selection import command_about
 from groupkeeper.operations.transactions import next_step as transaction_step
-from groupkeeper.pipeline.report.model import STALE_REASONS, Finding, Group, Stale
+from groupkeeper.pipeline.report.model import STALE_REASONS, Finding, Group, Key, Stale, by_group
 from groupkeeper.rules import words
 from groupkeeper.rules.causes import no_members
 from groupkeeper.rules.progress import Trend, overtaken_ms
@@ -30,10 +29,10 @@ _STANDING = (Status.STOPPED, Status.STALLED)
 _WAITING = (*_STANDING, Status.REWOUND, Status.LAGGING)
 _WEEK_MS = 7 * 86_400_000
 _MORE_MS = 7 * 86_400_000
+"""How much longer a command keeps records that a group would lose."""
 
 _STORM = "rebalances in 10 min"
 
-Key = tuple[str, str]
 Row = Mapping[str, Any]
 Storms = Mapping[Key, tuple[int, datetime]]
 
@@ -57,17 +56,11 @@ def reported(
     tables.STATUS; `topics`: rows with their retention. Loss is predicted for each partition by its own status and
     rates: one partition of a group may be stopped while others are read.
     """
-    rows: dict[Key, list[Row]] = defaultdict(list)
-    for row in lags:
-        rows[row["cluster"], row["group_id"]].append(row)
-    statuses: dict[Key, list[Row]] = defaultdict(list)
-    for row in judged:
-        statuses[row["cluster"], row["group_id"]].append(row)
+    rows, statuses = by_group(lags), by_group(judged)
     kept = {(row["cluster"], row["topic"]): row["retention_ms"] for row in topics if row["retention_ms"]}
     found = []
     for group in groups:
-        key = (group.cluster, group.group_id)
-        one = _judged(group, rows[key], statuses[key], kept)
+        one = _judged(group, rows.get(group.key, ()), statuses.get(group.key, ()), kept)
         found.append(one._replace(group=group._replace(urgency=urgency(one.urgency_facts))))
     return sorted(found, key=lambda each: (order(each.urgency_facts), each.group.cluster, each.group.group_id))
 
@@ -132,12 +125,12 @@ def _finding(each: ReportedGroup, lost: Mapping[Key, int | None], storms: Storms
     value: float | None = of.wait_ms
     unit, note = f"ms {group.status}", because(of)
     if group.urgency is Urgency.STORM:
-        (value, since), partition, unit = storms.get((group.cluster, group.group_id), (None, since)), None, _STORM
+        (value, since), partition, unit = storms.get(group.key, (None, since)), None, _STORM
     elif group.urgency is Urgency.SLIPPING and (of.grows or of.left_ms is None):
         partition, since = None, group.measured_time
         value, unit = (of.growth_per_s, "records/s more") if of.grows else (of.catch_up_ms, "ms to catch up")
     elif group.status == Status.LOSING:
-        value, unit, partition = lost.get((group.cluster, group.group_id)), "records lost", None
+        value, unit, partition = lost.get(group.key), "records lost", None
     elif group.urgency in (Urgency.EXPIRING, Urgency.SLIPPING):
         value, unit, partition, since = max(0, of.left_ms or 0), "ms left", of.left_in, group.measured_time
     way = way_to(group.cluster, ways)
@@ -152,7 +145,7 @@ def _finding(each: ReportedGroup, lost: Mapping[Key, int | None], storms: Storms
         verb = ("plan", "reset", *option("--topic", f"{topic}:{number}"), "--shift-by", "1")
         step = command_about(way, verb, group.group_id)
         note += " If the record cannot be processed, the plan skips it."
-    return Finding(group.urgency, group.cluster, group.group_id, partition, value, unit, since, note, step)
+    return Finding(group.urgency, *group.key, partition, value, unit, since, note, step)
 
 
 def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
@@ -190,11 +183,11 @@ def calmed(groups: Iterable[ReportedGroup], storms: Storms, ways: Ways = NO_WAYS
     """Groups that rebalanced again and again, and no longer do, the worst first."""
     found = []
     for group, *_ in groups:
-        count, began = storms.get((group.cluster, group.group_id), (0, None))
+        count, began = storms.get(group.key, (0, None))
         if count >= REBALANCES and group.urgency is not Urgency.STORM:
             note = f"{words.counted(group.rebalances, 'rebalance')} in the whole time shown; it is {group.status} now"
             step = command_about(way_to(group.cluster, ways), ("groups", "watch"), group.group_id)
-            found.append(Finding("calmed", group.cluster, group.group_id, None, count, _STORM, began, note, step))
+            found.append(Finding("calmed", *group.key, None, count, _STORM, began, note, step))
     return sorted(found, key=lambda each: -(each.value or 0))
 
 

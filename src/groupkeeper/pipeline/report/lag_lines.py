@@ -20,16 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.html.plots import LagLine
-from groupkeeper.pipeline.report.model import Group
+from groupkeeper.pipeline.report.model import Group, Key
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import COMMITS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
+from groupkeeper.pipeline.tables.schema import TIME
 
 _SAMPLES = 96
 _HOUR_S = 3600
 _KEYS = ("cluster", "group_id", "topic", "partition")
-
-Key = tuple[str, str]
-"""A cluster's name and a group's."""
 
 PartitionKey = tuple[str, str, int]
 """A cluster, a topic and a partition."""
@@ -56,7 +54,7 @@ def measured_lines(opened: Opened, groups: Sequence[Group], window: Window) -> d
         found[key] = LagLine(*key, _within(changes, window, step_s), window.since, window.since)
     lines = {}
     for group in groups:
-        key = (group.cluster, group.group_id)
+        key = group.key
         points = found[key].points if key in found else ()
         if group.measured_time is None or (not points and group.lag is None):
             continue
@@ -73,7 +71,7 @@ def _changes(
     is known, or nothing was measured.
     """
     columns = [*_KEYS, "measured_time", "lag"]
-    wanted = pc.field("measured_time") >= pa.scalar(since, LAG_HISTORY.arrow.field("measured_time").type)
+    wanted = pc.field("measured_time") >= pa.scalar(since, TIME)
     rows = opened.table(LAG_HISTORY, columns, wanted)
     rows = rows.filter(pc.is_in(rows["cluster"], pa.array(list(ends), pa.string())))
     if not len(rows):
@@ -153,16 +151,16 @@ def lag_lines(
     """The lines of some groups, with the time before their first measurement computed from commits. Lines of Spark
     queries begin with their first measurement.
     """
-    lines = {key: measured[key] for group in groups if (key := (group.cluster, group.group_id)) in measured}
+    lines = {group.key: measured[group.key] for group in groups if group.key in measured}
     computed = [
         group for group in groups
         if group.group_type != "spark"
-        and (line := lines.get((group.cluster, group.group_id))) is not None
+        and (line := lines.get(group.key)) is not None
         and line.points[0][0] > window.since
     ]  # fmt: skip
     if computed:
         lines |= {(line.cluster, line.group_id): line for line in _Computed(opened, computed, window).lines(measured)}
-    return tuple(lines[key] for group in groups if (key := (group.cluster, group.group_id)) in lines)
+    return tuple(lines[group.key] for group in groups if group.key in lines)
 
 
 class Steps:
@@ -248,7 +246,7 @@ class _Computed:
         self._logs = self._read_logs(topics)
 
     def lines(self, measured: Mapping[Key, LagLine]) -> list[LagLine]:
-        return [self._line(group, measured[group.cluster, group.group_id]) for group in self._groups]
+        return [self._line(group, measured[group.key]) for group in self._groups]
 
     def _line(self, group: Group, measured: LagLine) -> LagLine:
         first = measured.points[0][0].timestamp()
@@ -343,7 +341,7 @@ class _Commits:
         return {
             (key[0], key[2], key[3]): Steps([(time, offset) for time, (_, offset) in sorted(changes.items())])
             for key, changes in self._last.items()
-            if key[:2] == (group.cluster, group.group_id)
+            if key[:2] == group.key
         }
 
     def _time(self, step: int) -> float:

@@ -4,10 +4,11 @@ other counts are of the last measurement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import Urgency
@@ -15,6 +16,9 @@ from groupkeeper.rules.urgency import Urgency
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.html.plots import Activity, LagLine
+
+Key = tuple[str, str]
+"""A cluster's name and a group's."""
 
 STATUSES = tuple(reversed(Status))
 """Statuses from worst to best; another text counts as unknown."""
@@ -82,6 +86,10 @@ class Group(NamedTuple):
     measured_time: datetime | None = None
     """The instant of its lag; None: it was not measured."""
     urgency: Urgency = Urgency.NONE
+
+    @property
+    def key(self) -> Key:
+        return self.cluster, self.group_id
 
 
 class Cluster(NamedTuple):
@@ -249,10 +257,18 @@ class Report(NamedTuple):
     refresh: Refresh | None = None
     """None: no run has listed the tables."""
     findings: tuple[Finding, ...] = ()
-    details: Mapping[tuple[str, str], Details] = MappingProxyType({})
+    details: Mapping[Key, Details] = MappingProxyType({})
     unmeasured: tuple[Unmeasured, ...] = ()
 
     def worst(self, measure: str) -> list[Group]:
         """The groups that lag most by `lag` or `lag_ms`, worst first; those with nothing to read are left out."""
         found = [each for each in self.groups if getattr(each, measure)]
         return sorted(found, key=lambda each: -getattr(each, measure))[: self.top]
+
+
+def by_group(rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Mapping[str, Any]]]:
+    """The rows of each group."""
+    found: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        found[row["cluster"], row["group_id"]].append(row)
+    return found

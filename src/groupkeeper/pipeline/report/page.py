@@ -172,7 +172,7 @@ def _ranked(report: Report, title: str, measure: str, value: Callable[[Group], s
         return f'<figure class="card"><h3>{title}</h3>{nothing("Not known for any group.")}</figure>'
     most = getattr(groups[0], measure)
     rows = "".join(
-        f'<tr><th scope="row" class="name">{_group(report, each.cluster, each.group_id)}</th>'
+        f'<tr><th scope="row" class="name">{_group(report, *each.key)}</th>'
         f"<td>{plots.share_bar(getattr(each, measure), most, each.status)}</td>"
         f'<td class="value">{value(each)}</td></tr>'
         for each in groups
@@ -183,7 +183,7 @@ def _ranked(report: Report, title: str, measure: str, value: Callable[[Group], s
 def _lag(report: Report) -> str:
     if not report.lag_lines:
         return nothing("No group is known to have anything to read.")
-    statuses = {(each.cluster, each.group_id): each.status for each in report.groups}
+    statuses = {each.key: each.status for each in report.groups}
     drawn = [
         f'<figure class="card"><h3>{_group(report, line.cluster, line.group_id)} '
         f"{status(statuses.get((line.cluster, line.group_id), 'unknown'))}</h3>{plots.lag_plot(line)}"

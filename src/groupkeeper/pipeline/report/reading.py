@@ -16,8 +16,8 @@ from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.moved import with_change_columns
 from groupkeeper.pipeline.report import findings
 from groupkeeper.pipeline.report.details import read_details
-from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
-from groupkeeper.pipeline.report.model import STATUSES, Cluster, Finding, Group, Report, Rewind, Stale, Unmeasured
+from groupkeeper.pipeline.report.lag_lines import Window, lag_lines, measured_lines
+from groupkeeper.pipeline.report.model import STATUSES, Cluster, Finding, Group, Key, Report, Rewind, Stale, Unmeasured
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, read_shares, status_row, sums
 from groupkeeper.pipeline.storage.stored import steady
@@ -34,6 +34,7 @@ from groupkeeper.pipeline.tables import (
     STATUS,
     TRANSACTIONS,
 )
+from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.rules.status import Status
 from groupkeeper.shell import NO_WAYS, Ways
 
@@ -90,9 +91,9 @@ class _Reader:
         groups = tuple(each.group for each in known)
         rewinds = self._rewinds(window)
         stale = self._stale()
-        shown = _shown(stale, {(each.cluster, each.group_id) for each in groups if each.status == Status.LOSING})
+        shown = _shown(stale, {each.key for each in groups if each.status == Status.LOSING})
         lines = {} if window is None else measured_lines(self._opened, groups, window)
-        chosen = [each for each in groups if each.lag and (each.cluster, each.group_id) in lags][:top]
+        chosen = [each for each in groups if each.lag and each.key in lags][:top]
         return Report(
             self._directory, latest, window.since if window else None, window.until if window else None, hours, top,
             _clusters(groups, rates, rewinds, shown), groups, _activity(rates, window),
@@ -210,7 +211,7 @@ class _Reader:
     def _rewinds(self, window: Window | None) -> tuple[Rewind, ...]:
         if window is None:
             return ()
-        inside = pc.field("rewind_time") >= pa.scalar(window.since, REWINDS.arrow.field("rewind_time").type)
+        inside = pc.field("rewind_time") >= pa.scalar(window.since, TIME)
         rows = self._opened.table(REWINDS, wanted=inside)
         if self._journals and len(rows):
             ids = dict.fromkeys(rows["cluster"].unique().to_pylist()) | self._opened.cluster_ids
@@ -246,9 +247,7 @@ def _shown(stale: Sequence[Stale], losing: set[Key]) -> tuple[Stale, ...]:
 
 def _since(window: Window) -> Any:
     """A filter for the minutes of the window."""
-    return pc.field("minute") >= pa.scalar(
-        window.since.replace(second=0, microsecond=0), RATES.arrow.field("minute").type
-    )
+    return pc.field("minute") >= pa.scalar(window.since.replace(second=0, microsecond=0), TIME)
 
 
 def _status_and_rule(
@@ -278,7 +277,7 @@ def _clusters(
         if row["group_id"] is None:
             counted[row["cluster"] or ""].update({name: row[name] or 0 for name in _COUNTED})
     again = Counter(each.cluster for each in rewinds)
-    idle = Counter(cluster for cluster, _ in {(each.cluster, each.group_id) for each in stale})
+    idle = Counter(cluster for cluster, _ in {each[:2] for each in stale})
     found = []
     for name in sorted({each.cluster for each in groups} | set(counted)):
         own = [each for each in groups if each.cluster == name]

@@ -43,7 +43,7 @@ def sections(report: Report) -> str:
     packs = ""
     for begin in range(_PLAIN, min(_MOST, len(report.groups)), _IN_A_PACK):
         some = report.groups[begin : min(_MOST, begin + _IN_A_PACK)]
-        ids = " ".join(anchor(each.cluster, each.group_id) for each in some)
+        ids = " ".join(anchor(*each.key) for each in some)
         packs += packed("".join(_section(report, each) for each in some), "sections", ids)
     left = len(report.groups) - _PLAIN
     note = ""
@@ -67,14 +67,14 @@ def last_commit(group: Group, report: Report) -> str:
 
 
 def _section(report: Report, group: Group) -> str:
-    key = (group.cluster, group.group_id)
-    details = report.details.get(key, _NOTHING)
+    details = report.details.get(group.key, _NOTHING)
     where = f' <span class="soft where">{text(group.cluster)}</span>' if len(report.clusters) > 1 else ""
     more = [f"{count:,} more {what}" for count, what in
             zip(details.left_out, ("partitions", "members", "events"), strict=True) if count]  # fmt: skip
     left = f'<p class="note">In the tables: {", ".join(more)}.</p>' if more else ""
     return (
-        f'<details class="card group" id="{anchor(*key)}"><summary><h3 class="name">{text(group.group_id)}{where}</h3> '
+        f'<details class="card group" id="{anchor(*group.key)}"><summary>'
+        f'<h3 class="name">{text(group.group_id)}{where}</h3> '
         f"{status(group.status)}</summary><p>{sentence(group.rule)}</p>{numbers(_facts(report, group, details))}"
         f"{_history(group, details)}<h4>Partitions</h4>{_partitions(details.partitions)}"
         f"<h4>Members</h4>{_members(group, details.members)}<h4>Events</h4>{_events(details.events)}{left}</details>"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from groupkeeper.pipeline.report.lag_lines import Key
-from groupkeeper.pipeline.report.model import Partition
+from groupkeeper.pipeline.report.model import Key, Partition, by_group
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
 from groupkeeper.rules import words
@@ -23,10 +21,7 @@ _COLUMNS = (
 
 def read_shares(opened: Opened) -> dict[Key, Share]:
     """The rows of share groups, by cluster and group."""
-    found: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in opened.table(SHARE_OFFSETS, _COLUMNS).to_pylist():
-        found[row["cluster"], row["group_id"]].append(row)
-    return dict(found)
+    return dict(by_group(opened.table(SHARE_OFFSETS, _COLUMNS).to_pylist()))
 
 
 def sums(share: Share) -> dict[str, Any]:
