@@ -15,7 +15,7 @@ from groupkeeper.coordinator.classic import membership as classic_membership
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.handlers import TYPE_BY_API_KEY, handler_of
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import GroupCall, Immediate, Record, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Record, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
@@ -116,15 +116,15 @@ class Coordinator:
         """Called before a result's work: returns the part that is still needed, and a result that the driver must carry
         out first. If that result fails, the work fails too.
         """
-        from groupkeeper.coordinator.share import requests as share_requests
+        from groupkeeper.coordinator.share import offsets as share_offsets
 
-        return share_requests.work_due(self._state, work)
+        return share_offsets.work_due(self._state, work)
 
     def share_work_done(self, work: Work, errors: ShareErrors) -> Result:
         """Called after the share coordinator did the work of a result, except for the share-partitions in `errors`."""
-        from groupkeeper.coordinator.share import requests as share_requests
+        from groupkeeper.coordinator.share import offsets as share_offsets
 
-        return share_requests.work_done(self._state, work, errors)
+        return share_offsets.work_done(self._state, work, errors)
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
         """Called after topics (name → id) were deleted: removes their offsets, and the groups' state about them."""
@@ -151,7 +151,7 @@ class Coordinator:
         if not isinstance(cause, GroupCall):
             if isinstance(cause, OffsetExpiration):
                 return Result(timers=(offset_expiry.next_pass(self._settings),))
-            return Result(timers=(handler_of(cause.group_type).retry(cause),))
+            return Result(timers=(Arm(cause, handler_of(cause.group_type).retry_ms),))
         if isinstance(cause.request, SyncGroupRequest):
             group = self._state.find(cause.request.group_id, ClassicGroup)
             if group is not None and isinstance(group.soft.rebalance, Syncing):
@@ -170,8 +170,8 @@ class Coordinator:
         self._state.replay(record, log_offset, producer_id)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Replays a transaction marker of the log."""
-        self._state.replay_end_transaction(producer_id, is_commit=is_commit)
+        """Replays a transaction marker of the log: the producer's pending offsets are committed or dropped."""
+        self._state.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def apply(self, change: SoftChange) -> None:
         """Applies a change of the state that is not in the log."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar, Final, Generic, Protocol
+from typing import Any, ClassVar, Generic, Protocol
 
 from groupkeeper.coordinator.kernel.group import AnyGroup, GroupType
 from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Record, Released, Result
@@ -37,8 +37,6 @@ TYPE_BY_API_KEY: Mapping[int, GroupType] = {
 }
 """The group type of each API that is for a single type."""
 
-_RETRY_MS: Final = 500
-"""Delay before a failed timer is retried, as in Kafka."""
 _LOADED: dict[GroupType, TypeHandler[Any]] = {}
 _BY_KEY: dict[type, TypeHandler[Any]] = {}
 _OWN_RECORDS = {"Consumer": GroupType.CONSUMER, "Share": GroupType.SHARE, "Streams": GroupType.STREAMS}
@@ -79,11 +77,13 @@ class TypeHandler(Generic[AnyGroup]):
         group_type: type of the groups that its functions take.
         head: class of the record key whose tombstone removes a group.
         offsets: the rules for committed offsets; None if groups of the type have no offsets and do not expire.
+        retry_ms: when a timer expires again if the records of its operation could not be stored, as in Kafka.
     """
 
     group_type: ClassVar[GroupType]
     head: ClassVar[type]
     offsets: ClassVar[OffsetRules | None] = None
+    retry_ms: ClassVar[int] = 500
 
     def new(self, group_id: str) -> AnyGroup:
         """A group before any of its records is replayed."""
@@ -138,10 +138,6 @@ class TypeHandler(Generic[AnyGroup]):
     def expire(self, state: Any, settings: Settings, timer: Any, now_ms: int) -> Result:
         """A timer of this type expired; meanwhile the group may have been deleted or changed its type."""
         raise NotImplementedError
-
-    def retry(self, timer: Any) -> Arm:
-        """Arms an expired timer again, because the records of its operation could not be stored."""
-        return Arm(timer, _RETRY_MS)
 
     def removal(self, group: AnyGroup) -> list[Record]:
         """The records that remove the group itself; its offsets have tombstones of their own."""

@@ -96,10 +96,6 @@ class State:
         else:
             self._replay_group(record, key.group if isinstance(key, GroupMetadataKey) else key.group_id)
 
-    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Applies a transaction marker: the producer's pending offsets are committed or dropped."""
-        self.offsets.end_transaction(producer_id, is_commit=is_commit)
-
     def apply(self, change: SoftChange) -> None:
         """Applies a soft change."""
         match change:

@@ -209,13 +209,8 @@ class ClassicGroup(_Classic):
     """A classic group. A simple group, which only has offsets, is a classic group without protocol type."""
 
     group_id: str
-    stored: Roster
+    stored: Roster = field(default_factory=Roster)
     soft: Soft = NOTHING_SOFT
-
-    @classmethod
-    def new(cls, group_id: str) -> ClassicGroup:
-        """A group without members that was never joined."""
-        return cls(group_id, Roster())
 
     @property
     def roster(self) -> Roster:
@@ -233,17 +228,21 @@ class ClassicGroup(_Classic):
 
     @property
     def state(self) -> GroupState:
-        """The state in responses; a group that is DEAD no longer exists here."""
-        if isinstance(self.soft.rebalance, Joining):
-            return GroupState.PREPARING_REBALANCE
-        if isinstance(self.soft.rebalance, Syncing):
-            return GroupState.COMPLETING_REBALANCE
-        return GroupState.STABLE if self.roster.members else GroupState.EMPTY
+        return state_of(self.roster, self.soft.rebalance)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether offsets of the topic are in use."""
         topics = self.roster.subscribed_topics
         return self.roster.uses_consumer_protocol() if topics is None else topic in topics
+
+
+def state_of(roster: Roster, rebalance: Rebalance | None) -> GroupState:
+    """The state in responses; a group that is DEAD no longer exists here."""
+    if isinstance(rebalance, Joining):
+        return GroupState.PREPARING_REBALANCE
+    if isinstance(rebalance, Syncing):
+        return GroupState.COMPLETING_REBALANCE
+    return GroupState.STABLE if roster.members else GroupState.EMPTY
 
 
 def read_subscribed_topics(metadata: bytes) -> list[str]:

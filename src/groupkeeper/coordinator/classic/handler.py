@@ -11,7 +11,7 @@ from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.classic.record import group_tombstone, read_roster
 from groupkeeper.coordinator.handlers import ClassicRequest, TypeHandler
 from groupkeeper.coordinator.kernel.group import GroupType
-from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.coordinator.state import StateView
@@ -31,9 +31,10 @@ class ClassicHandler(TypeHandler[ClassicGroup]):
     group_type = GroupType.CLASSIC
     head = GroupMetadataKey
     offsets: ClassVar = offset_rules
+    retry_ms = 1_000
 
     def new(self, group_id: str) -> ClassicGroup:
-        return ClassicGroup.new(group_id)
+        return ClassicGroup(group_id)
 
     def replay(self, group: ClassicGroup, record: Record) -> ClassicGroup:
         if isinstance(record, Tombstone):
@@ -79,9 +80,6 @@ class ClassicHandler(TypeHandler[ClassicGroup]):
                 return membership.join_phase_expired(group, settings, now_ms)
             case SyncPhase():
                 return membership.sync_phase_expired(group, settings, now_ms)
-
-    def retry(self, timer: MemberSession | JoinPhase | SyncPhase) -> Arm:
-        return membership.retry_timer(timer)
 
     def removal(self, group: ClassicGroup) -> list[Record]:
         return [group_tombstone(group.group_id)]

@@ -35,7 +35,7 @@ def join(
     check_session_timeout(settings, request)
     if group is None and request.member_id:
         raise errors.UnknownMemberId
-    step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)
+    step = Step(group or ClassicGroup(request.group_id), settings, now_ms)
     result = _join(step, call, request)
     if group is None and not result.records:
         # The group is stored before its first rebalance completes, even if its first member is refused.

@@ -9,7 +9,7 @@ from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
 from groupkeeper.coordinator.classic.step import Step, check_generation, check_member, session_of
 from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase
+from groupkeeper.coordinator.kernel.timers import MemberSession
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import NONE, KafkaError
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -173,11 +173,6 @@ def resume_group(group: ClassicGroup, settings: Settings, now_ms: int) -> Sequen
     step.enter_join_phase()
     step.settle_join_phase()
     return (sessions, step.result())
-
-
-def retry_timer(timer: MemberSession | JoinPhase | SyncPhase) -> Arm:
-    """Retries a timer soon when the records of its operation could not be written: nothing has changed."""
-    return Arm(timer, 1_000)
 
 
 def _joined(group: ClassicGroup | None, group_id: str) -> ClassicGroup:

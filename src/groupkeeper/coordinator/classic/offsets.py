@@ -72,7 +72,8 @@ def do_offsets_age(group: ClassicGroup) -> bool:
 
 def aging_since_ms(group: ClassicGroup) -> int | None:
     """The time from which the age of all offsets of the group counts; None: from each commit."""
-    has_protocol, has_members = group.roster.protocol_type is not None, group.state is not GroupState.EMPTY
     return expiry.emptied_ms(
-        has_protocol=has_protocol, has_members=has_members, state_since_ms=group.roster.state_since_ms
+        has_protocol=group.roster.protocol_type is not None,
+        has_members=group.state is not GroupState.EMPTY,
+        state_since_ms=group.roster.state_since_ms,
     )

@@ -26,7 +26,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from groupkeeper.coordinator.classic.group import ClassicGroup, InitialDelay, Joining, Member, Roster, Soft, Syncing
+from groupkeeper.coordinator.classic.group import (
+    ClassicGroup,
+    InitialDelay,
+    Joining,
+    Member,
+    Roster,
+    Soft,
+    Syncing,
+    state_of,
+)
 from groupkeeper.coordinator.classic.record import group_record
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import (
@@ -71,12 +80,8 @@ class Step:
 
     @property
     def state(self) -> GroupState:
-        """The state of the working copy, as `ClassicGroup.state`."""
-        if isinstance(self.rebalance, Joining):
-            return GroupState.PREPARING_REBALANCE
-        if isinstance(self.rebalance, Syncing):
-            return GroupState.COMPLETING_REBALANCE
-        return GroupState.STABLE if self.roster.members else GroupState.EMPTY
+        """The state of the working copy."""
+        return state_of(self.roster, self.rebalance)
 
     def arm(self, timer: TimerKey, after_ms: int) -> None:
         self._timers.append(Arm(timer, after_ms))

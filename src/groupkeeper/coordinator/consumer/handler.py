@@ -33,21 +33,18 @@ class ConsumerHandler(EpochHandler[ConsumerGroup]):
     step = Step
 
     def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: GroupCall, now_ms: int) -> Result:
-        match call.request:
-            case m.ConsumerGroupHeartbeatRequest() as request:
-                return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
-            case m.ConsumerGroupDescribeRequest() as request:
-                return describe_consumer_groups(state, settings_of, request)
-        raise AssertionError(f"no request of consumer groups: {type(call.request).__name__}")
+        request = call.request
+        if isinstance(request, m.ConsumerGroupHeartbeatRequest):
+            return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
+        assert isinstance(request, m.ConsumerGroupDescribeRequest)
+        return describe_consumer_groups(state, settings_of, request)
 
     def refuse(self, request: Message, error: KafkaError) -> Message:
-        match request:
-            case m.ConsumerGroupHeartbeatRequest():
-                return m.ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
-            case m.ConsumerGroupDescribeRequest():
-                groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
-                return m.ConsumerGroupDescribeResponse(groups=groups)
-        raise AssertionError(f"no request of consumer groups: {type(request).__name__}")
+        if isinstance(request, m.ConsumerGroupHeartbeatRequest):
+            return m.ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
+        assert isinstance(request, m.ConsumerGroupDescribeRequest)
+        groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
+        return m.ConsumerGroupDescribeResponse(groups=groups)
 
     def handle_classic(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from groupkeeper.coordinator.consumer.group import UNREVOKED_PARTITIONS, Consume
 from groupkeeper.coordinator.consumer.reconcile import Goal, ReportedPartitions, reconcile
 from groupkeeper.coordinator.consumer.replay import LOG
 from groupkeeper.coordinator.epochs.step import EpochStep
-from groupkeeper.coordinator.kernel.result import Disarm, Meter
+from groupkeeper.coordinator.kernel.result import Disarm, Meter, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Revocation
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -48,7 +48,6 @@ class Step(EpochStep[ConsumerGroup]):
     # --- epochs
 
     def bump(self) -> None:
-        """Raises the group epoch, and stores the fingerprint of the topics as they are now."""
         group = self.group
         metadata_hash = self.topics.metadata_hash(group.subscribed_topics())
         self.write(consumer_records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
@@ -117,18 +116,10 @@ class Step(EpochStep[ConsumerGroup]):
         self.update_target()
         return self.reconcile(member_id, has_changed_subscription=has_changed_subscription, reported=reported)
 
-    def remove_members(self, member_ids: Iterable[str]) -> None:
-        regexes: dict[str, None] = {}
-        for member_id in member_ids:
-            regexes[self.group.members[member_id].subscribed_topic_regex] = None
-            self.write(*LOG.member_tombstones(self.group.group_id, member_id))
-            self.disarm_all(member_id)
-        # Include expressions that are not resolved yet: a lookup may be running.
-        unused = [regex for regex in regexes if regex and regex not in self.group.regex_counts]
-        if unused:
-            self.write(*(consumer_records.regex_tombstone(self.group.group_id, regex) for regex in unused))
-        self.bump()
-        self.write_end()
+    def unused(self) -> Iterator[Record]:
+        for regex in self.logged.regex_counts:  # also those that are not resolved yet: a lookup may be running
+            if regex not in self.group.regex_counts:
+                yield consumer_records.regex_tombstone(self.group.group_id, regex)
 
     def disarm_all(self, member_id: str) -> None:
         super().disarm_all(member_id)

@@ -72,6 +72,14 @@ class EpochStep(Generic[G]):
         """The minimum time between two target assignments."""
         raise NotImplementedError
 
+    def bump(self) -> None:
+        """Raises the group epoch, and stores what it was raised for."""
+        raise NotImplementedError
+
+    def unused(self) -> Iterable[Record]:
+        """Tombstones of what no member needs any more, after members were removed."""
+        return ()
+
     @classmethod
     def is_revoking(cls, member: Any) -> bool:
         """Whether a member has to revoke something within its rebalance timeout."""
@@ -192,14 +200,15 @@ class EpochStep(Generic[G]):
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
         """Removes members, and state that only they needed; raises the group epoch."""
-        raise NotImplementedError
-
-    def write_end(self) -> None:
-        """After members were removed: marks the target of an empty group as current, computed at time 0, so that the
-        next member need not wait for a new target.
-        """
+        group_id = self.group.group_id
+        for member_id in member_ids:
+            self.write(*self.log.member_tombstones(group_id, member_id))
+            self.disarm_all(member_id)
+        self.write(*self.unused())
+        self.bump()
         if not self.group.members:
-            self.write(self.log.target_epoch_record(self.group.group_id, self.group.group_epoch, 0))
+            # The target of an empty group is current, computed at time 0: the next member need not wait for a new one.
+            self.write(self.log.target_epoch_record(group_id, self.group.group_epoch, 0))
 
     def result(self, response: Message | Parked | None) -> Result:
         """The result with everything that this step collected."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol, TypeVar
 
 from groupkeeper.coordinator.handlers import OffsetRules, handler_of
@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
 from groupkeeper.protocol.messages.offset_delete_response import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -271,43 +271,28 @@ def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     rules = offset_rules(group)
     rules.check_delete(group)
     records: list[Record] = []
-    topics = [
-        _delete_topic(state, group.group_id, topic, rules.is_subscribed_to(group, topic.name), records)
-        for topic in request.topics
-    ]
-    deleted = sum(
-        state.offsets.find(record.key.group, record.key.topic, record.key.partition) is not None
-        for record in records
-        if isinstance(record.key, OffsetCommitKey)
-    )
+    topics = []
+    deleted = 0
+    for topic in request.topics:
+        indexes = [one.partition_index for one in topic.partitions]
+        error_code = NONE
+        if rules.is_subscribed_to(group, topic.name):
+            error_code = errors.GroupSubscribedToTopic.code
+        else:
+            committed = state.offsets.of_group(group.group_id).get(topic.name, {})
+            records.extend(
+                Tombstone(OffsetCommitKey(group.group_id, topic.name, index))
+                for index in indexes
+                if index in committed or state.offsets.is_pending(group.group_id, topic.name, index)
+            )
+            deleted += sum(index in committed for index in indexes)
+        partitions = [OffsetDeleteResponsePartition(index, error_code) for index in indexes]
+        topics.append(OffsetDeleteResponseTopic(topic.name, partitions))
     return Result(
         OffsetDeleteResponse(topics=topics),
         records=tuple(records),
         marks=((Meter.OFFSET_DELETION, deleted),) if deleted else (),
     )
-
-
-def _delete_topic(
-    state: StateView, group_id: str, topic: OffsetDeleteRequestTopic, is_in_use: bool, records: list[Record]
-) -> OffsetDeleteResponseTopic:
-    partitions = []
-    for partition in topic.partitions:
-        index = partition.partition_index
-        if not is_in_use:
-            records.extend(offset_tombstones(state, group_id, topic.name, (index,)))
-        error_code = errors.GroupSubscribedToTopic.code if is_in_use else NONE
-        partitions.append(OffsetDeleteResponsePartition(index, error_code))
-    return OffsetDeleteResponseTopic(topic.name, partitions)
-
-
-def offset_tombstones(state: StateView, group_id: str, topic: str, partitions: Sequence[int]) -> list[Tombstone]:
-    """Tombstones for the given partitions that have a committed or pending offset."""
-    committed = state.offsets.of_group(group_id).get(topic, {})
-    return [
-        Tombstone(OffsetCommitKey(group_id, topic, partition))
-        for partition in partitions
-        if partition in committed or state.offsets.is_pending(group_id, topic, partition)
-    ]
 
 
 def all_offset_tombstones(state: StateView, group_id: str) -> list[Record]:

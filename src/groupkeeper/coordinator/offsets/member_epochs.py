@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from groupkeeper.coordinator.kernel.result import GroupCall
@@ -51,12 +51,7 @@ def check_commit(
     member = _member(group, request.member_id)
     if not member.is_classic and call.version < _FIRST_VERSION_WITH_MEMBER_EPOCH:
         raise errors.UnsupportedVersion
-    partitions = (
-        (topic.name, topic.topic_id, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
-    _check_epoch(group, member, epoch, topics, partitions)
+    _check_epoch(group, member, topics, request)
     return ()
 
 
@@ -68,12 +63,7 @@ def check_transaction(group: CommittingGroup, topics: TopicsImage, request: TxnO
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and (not group.members or (not request.member_id and request.group_instance_id is None)):
         return
-    partitions = (
-        (topic.name, topic.topic_id, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
-    _check_epoch(group, _member(group, request.member_id), epoch, topics, partitions)
+    _check_epoch(group, _member(group, request.member_id), topics, request)
 
 
 def check_fetch(group: CommittingGroup, request: OffsetFetchRequestGroup) -> KafkaError | None:
@@ -119,18 +109,19 @@ def _stale(member: CommittingMember) -> KafkaError:
 def _check_epoch(
     group: CommittingGroup,
     member: CommittingMember,
-    epoch: int,
     topics: TopicsImage,
-    partitions: Iterable[tuple[str, bytes, int]],
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
 ) -> None:
     """Raises an error for a wrong epoch. An older epoch is accepted for partitions that the member has had
     since then.
     """
+    epoch = request.generation_id_or_member_epoch
     if epoch == member.member_epoch:
         return
     if epoch > member.member_epoch:
         raise _stale(member)
-    for name, topic_id, partition in partitions:
-        since = group.since(member, topics, name, topic_id, partition)
-        if since is None or since > epoch:
-            raise _stale(member)
+    for topic in request.topics:
+        for partition in topic.partitions:
+            since = group.since(member, topics, topic.name, topic.topic_id, partition.partition_index)
+            if since is None or since > epoch:
+                raise _stale(member)

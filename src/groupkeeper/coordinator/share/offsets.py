@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from groupkeeper.coordinator.kernel.group import GroupState
-from groupkeeper.coordinator.kernel.result import PARKED, GroupCall, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import PARKED, GroupCall, Record, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -23,15 +23,17 @@ from groupkeeper.coordinator.share.step import ShareStep
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors, ShareWork
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.views import remove_groups
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
+    CoordinatorLoadInProgress,
     InvalidGroupId,
     InvalidRequest,
     KafkaError,
     NonEmptyGroup,
     UnknownTopicOrPartition,
 )
-from groupkeeper.protocol.primitives import ZERO_UUID
+from groupkeeper.protocol.primitives import ZERO_UUID, Message
 
 _NOTHING_TO_DELETE = "There is no offset information to delete."
 _GONE = "<UNKNOWN>"
@@ -106,7 +108,7 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
     return group
 
 
-def due(state: StateView, work: ShareWork) -> tuple[ShareWork, Result]:
+def work_due(state: StateView, work: Work) -> tuple[ShareWork, Result]:
     """The part of the work that is still needed, and the result that must be in the log before the work is done.
     Share-partitions that members may have been assigned meanwhile are not deleted.
     """
@@ -114,7 +116,20 @@ def due(state: StateView, work: ShareWork) -> tuple[ShareWork, Result]:
         in_use = {one: topics for one, own in work.partitions.items() if (topics := _in_use(state, one, own))}
         work = replace(work, in_use=in_use)
         return work, Result(records=_records_before_deletion(state, work))
+    assert isinstance(work, InitializeShares)
     return work if work.call is not None else _still_missing(state, work), Result()
+
+
+def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
+    """The result after the share coordinator has done its work, except for share-partitions in `errors`."""
+    if isinstance(work, InitializeShares):
+        return _initialized(state, work, errors)
+    assert isinstance(work, DeleteShares)
+    request = work.call.request
+    if isinstance(request, m.DeleteShareGroupOffsetsRequest):
+        return _offsets_deleted(state, request, work, errors)
+    assert isinstance(request, m.DeleteGroupsRequest)
+    return _groups_cleared(state, request, work, errors)
 
 
 def _in_use(state: StateView, group_id: str, topic_ids: Collection[bytes]) -> frozenset[bytes]:
@@ -140,7 +155,7 @@ def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares
     return replace(work, start_offsets={topic_id: own for topic_id, own in offsets.items() if own})
 
 
-def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
+def _initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
     """Share-partitions were initialized, except for those with an error: these may be requested again.
 
     They stay marked as initializing, though: an attempt may have been stored without a response, and state that is not
@@ -269,12 +284,8 @@ def _deleted(
     return m.DeleteShareGroupOffsetsResponse(responses=[*answered, *refused])
 
 
-def offsets_deleted(
-    state: StateView,
-    call: GroupCall,
-    request: m.DeleteShareGroupOffsetsRequest,
-    work: DeleteShares,
-    errors: ShareErrors,
+def _offsets_deleted(
+    state: StateView, request: m.DeleteShareGroupOffsetsRequest, work: DeleteShares, errors: ShareErrors
 ) -> Result:
     """The state of share-partitions was deleted; topics with an error stay marked as deleting."""
     partitions = work.partitions[request.group_id]
@@ -289,7 +300,26 @@ def offsets_deleted(
         changed = replace(has, deleting=deleting)
         written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
     response = _deleted(state.topics, request, partitions, failed)
-    return Result(records=written, released=(Released(call.call_id, response),))
+    return Result(records=written, released=(Released(work.call.call_id, response),))
+
+
+def _groups_cleared(
+    state: StateView, request: m.DeleteGroupsRequest, work: DeleteShares, errors: ShareErrors
+) -> Result:
+    """Deletes groups after the state of their share-partitions was deleted. A group with an error stays, and its
+    deletion may be requested again. A group whose offsets other requests alter or delete meanwhile stays too: the state
+    of its share-partitions would be orphaned if their work came later or failed.
+    """
+    codes = {key.group_id: error.code for key, error in errors.items()}
+    for group_id, changes in work.changes.items():
+        group = state.find(group_id, ShareGroup)
+        if group is not None and work.in_use.get(group_id):
+            codes[group_id] = NonEmptyGroup.code
+        elif group is not None and not group.members and group.partition_changes != changes:
+            codes.setdefault(group_id, CoordinatorLoadInProgress.code)
+    result = remove_groups(state, request, codes)
+    assert isinstance(result.response, Message)
+    return replace(result, response=None, released=(Released(work.call.call_id, result.response),))
 
 
 def _records_before_deletion(state: StateView, work: DeleteShares) -> tuple[Record, ...]:

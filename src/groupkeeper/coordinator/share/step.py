@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from groupkeeper.coordinator.assignors import simple
@@ -70,14 +70,15 @@ class ShareStep(EpochStep[ShareGroup]):
         self.soft = replace(self.soft, checked_version=self.topics.version)
         if not must_bump and self.topics.metadata_hash(group.subscriber_counts) == group.metadata_hash:
             return False
-        self._bump()
+        self.bump()
         self.count_rebalance()
         return True
 
-    def _bump(self) -> None:
+    def bump(self) -> None:
         group = self.group
         metadata_hash = self.topics.metadata_hash(group.subscriber_counts)
         self.write(records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
+        self.soft = replace(self.soft, checked_version=self.topics.version)
 
     def _is_behind_initialized(self) -> bool:
         """Whether no target has some subscribed partition, or a target has a partition that no member subscribes to."""
@@ -121,14 +122,6 @@ class ShareStep(EpochStep[ShareGroup]):
         if updated != member:
             self.write(records.assignment_record(group.group_id, updated))
         return updated
-
-    def remove_members(self, member_ids: Iterable[str]) -> None:
-        for member_id in member_ids:
-            self.write(*LOG.member_tombstones(self.group.group_id, member_id))
-            self.disarm_all(member_id)
-        self._bump()
-        self.write_end()
-        self.soft = replace(self.soft, checked_version=self.topics.version)
 
     # --- share-partitions
 

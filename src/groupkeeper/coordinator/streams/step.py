@@ -79,10 +79,10 @@ class StreamsStep(EpochStep[StreamsGroup]):
         metadata_hash = self.soft.metadata_hash
         if not must_bump and known == (metadata_hash, validated, configs):
             return
-        self._raise_epoch(metadata_hash=metadata_hash, validated_topology_epoch=validated, assignment_configs=configs)
+        self.bump(metadata_hash=metadata_hash, validated_topology_epoch=validated, assignment_configs=configs)
         self.count_rebalance()
 
-    def _raise_epoch(self, **changes: Any) -> None:
+    def bump(self, **changes: Any) -> None:
         group = self.group
         self.write(records.epoch_record(replace(group, group_epoch=group.group_epoch + 1, **changes)))
 
@@ -95,10 +95,6 @@ class StreamsStep(EpochStep[StreamsGroup]):
             return
         self.soft = replace(self.soft, is_delayed=True)
         self.arm(Arm(StreamsDelay(self.group.group_id), delay_ms))
-
-    def end_delay(self) -> None:
-        """Ends the initial delay: the first members have waited long enough."""
-        self.soft = replace(self.soft, is_delayed=False)
 
     def update_target(self, configured: ConfiguredTopology) -> None:
         """Computes a new target assignment when one is due."""
@@ -131,11 +127,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
         return updated
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
-        for member_id in member_ids:
-            self.write(*LOG.member_tombstones(self.group.group_id, member_id))
-            self.disarm_all(member_id)
-        self._raise_epoch()
-        self.write_end()
+        super().remove_members(member_ids)
         if not self.group.members:
             self.soft = replace(self.soft, shutdown_member_id=None)
 
