@@ -37,15 +37,6 @@ def _still_valid(spec: GroupSpec, member_id: str, taken: set[_Partition]) -> lis
     return kept
 
 
-def _free(spec: GroupSpec, taken: set[_Partition], topic_ids: Iterable[bytes]) -> list[_Partition]:
-    return [
-        (topic_id, partition)
-        for topic_id in topic_ids
-        for partition in range(spec.partition_counts[topic_id])
-        if (topic_id, partition) not in taken
-    ]
-
-
 def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
     """All members subscribe to the same topics: sizes differ by at most one, with as few moves as possible."""
     quota, extras = divmod(sum(spec.partition_counts.values()), len(spec.members))
@@ -159,12 +150,13 @@ class _Balance:
         }
 
     def _hand_out(self, topic_id: bytes) -> None:
-        free = _free(self._spec, self._taken, (topic_id,))
+        count = self._spec.partition_counts[topic_id]
+        free = [partition for partition in range(count) if (topic_id, partition) not in self._taken]
         if not free:
             return
         by_load = [(self._load[member_id], member_id) for member_id in self._subscribers[topic_id]]
         heapify(by_load)
-        for _, partition in free:
+        for partition in free:
             load, member_id = by_load[0]
             self._owned[member_id].setdefault(topic_id, []).append(partition)
             self._load[member_id] = load + 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from groupkeeper.coordinator.classic import join, membership
 from groupkeeper.coordinator.classic import offsets as offset_rules
-from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
+from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.classic.record import group_tombstone, read_roster
+from groupkeeper.coordinator.classic.step import refuse_parked
 from groupkeeper.coordinator.handlers import ClassicRequest, TypeHandler
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import GroupCall, Record, Released, Result
@@ -20,10 +21,8 @@ from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Tombstone
 
 
@@ -90,18 +89,8 @@ class ClassicHandler(TypeHandler[ClassicGroup]):
         found.extend(MemberSession(group.group_id, member_id) for member_id in group.soft.pending)
         return found
 
-    def unload(self, group: ClassicGroup) -> Iterable[Released]:
-        rebalance = group.soft.rebalance
-        if rebalance is None:
-            return
-        response = (
-            SyncGroupResponse(error_code=NotCoordinator.code)
-            if isinstance(rebalance, Syncing)
-            else JoinGroupResponse(error_code=NotCoordinator.code, protocol_name=None)
-        )
-        for calls in rebalance.waiting.values():
-            for call_id in calls:
-                yield Released(call_id, response)
+    def unload(self, group: ClassicGroup) -> list[Released]:
+        return refuse_parked(group.soft.rebalance, NotCoordinator.code)
 
 
 HANDLER = ClassicHandler()

@@ -31,6 +31,7 @@ from groupkeeper.coordinator.classic.group import (
     InitialDelay,
     Joining,
     Member,
+    Rebalance,
     Roster,
     Soft,
     Syncing,
@@ -355,6 +356,17 @@ class Step:
             self.rebalance = replace(rebalance, waiting=waiting, newcomers=rebalance.newcomers.without(member_id))
         else:
             self.rebalance = replace(rebalance, waiting=waiting)
+
+
+def refuse_parked(rebalance: Rebalance | None, error_code: int) -> list[Released]:
+    """Answers every parked JoinGroup and SyncGroup with an error."""
+    released: list[Released] = []
+    for member_id, calls in () if rebalance is None else rebalance.waiting.items():
+        response: Message = SyncGroupResponse(error_code=error_code)
+        if isinstance(rebalance, Joining):
+            response = JoinGroupResponse(error_code=error_code, protocol_name=None, member_id=member_id)
+        released += [Released(call_id, response) for call_id in calls]
+    return released
 
 
 def session_of(group_id: str, member: Member) -> Arm:

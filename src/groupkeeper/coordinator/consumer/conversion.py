@@ -6,21 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.classic.group import (
-    CONSUMER_PROTOCOL_TYPE,
-    ClassicGroup,
-    Joining,
-    Member,
-    Rebalance,
-    Roster,
-)
+from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member, Roster
 from groupkeeper.coordinator.classic.record import group_record, group_tombstone
 from groupkeeper.coordinator.classic.step import Step as ClassicStep
+from groupkeeper.coordinator.classic.step import refuse_parked
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ClassicMetadata, ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.consumer.replay import LOG
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.kernel.result import Arm, Disarm, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Arm, Disarm, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import (
     ClassicRejoin,
@@ -41,7 +35,6 @@ from groupkeeper.protocol.consumer_protocol import (
     encode_assignment,
 )
 from groupkeeper.protocol.errors import GroupIdNotFound, RebalanceInProgress
-from groupkeeper.protocol.messages import JoinGroupResponse, SyncGroupResponse
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
 from groupkeeper.protocol.primitives import Message
 
@@ -78,7 +71,7 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
     step = Step(converted, settings, topics, now_ms)
     step.start_with((group_tombstone(group_id), *records))
     _move_timers(step, group, members)
-    step.release(_released(group.soft.rebalance))
+    step.release(refuse_parked(group.soft.rebalance, RebalanceInProgress.code))  # so that their members rejoin
     return step
 
 
@@ -159,19 +152,6 @@ def _move_timers(step: Step, group: ClassicGroup, members: Sequence[ConsumerMemb
             step.arm(Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms))
 
 
-def _released(rebalance: Rebalance | None) -> list[Released]:
-    """Replies REBALANCE_IN_PROGRESS to parked JoinGroup and SyncGroup requests, so that their members rejoin."""
-    if rebalance is None:
-        return []
-    released = []
-    for member_id, calls in rebalance.waiting.items():
-        response: Message = SyncGroupResponse(error_code=RebalanceInProgress.code)
-        if isinstance(rebalance, Joining):
-            response = JoinGroupResponse(error_code=RebalanceInProgress.code, protocol_name=None, member_id=member_id)
-        released += [Released(call_id, response) for call_id in calls]
-    return released
-
-
 # --- down
 
 
@@ -229,11 +209,7 @@ def _downgraded_member(member: ConsumerMember, target: TargetAssignment, topics:
 def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage, classic: ClassicMetadata) -> bytes:
     """A target assignment encoded for members of the classic protocol, in the version of their subscription."""
     version = int.from_bytes(classic.protocols[0][1][:2], "big", signed=True)
-    assigned = [
-        TopicPartition(topics.name_by_id[topic_id], sorted(partitions[topic_id]))
-        for topic_id in sorted(partitions)
-        if topic_id in topics.name_by_id
-    ]
+    assigned = [TopicPartition(name, some) for _, name, some in topics.named(partitions)]
     version = min(max(version, 0), ConsumerProtocolAssignment.MAX_VERSION)
     return encode_assignment(ConsumerProtocolAssignment(assigned), version)
 

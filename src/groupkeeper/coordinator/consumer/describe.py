@@ -22,11 +22,13 @@ def describe_consumer_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ConsumerGroupDescribeRequest
 ) -> Result:
     """Describes groups of the consumer protocol; groups of another type are not found."""
-
-    def describe(group: ConsumerGroup) -> described.DescribedGroup:
-        return _describe(state, settings_of(group.group_id), group)
-
-    groups = describe_all(state, ConsumerGroup, request.group_ids, describe, described.DescribedGroup)
+    groups = describe_all(
+        state,
+        ConsumerGroup,
+        request.group_ids,
+        lambda group: _describe(state, settings_of(group.group_id), group),
+        described.DescribedGroup,
+    )
     return Immediate(described.ConsumerGroupDescribeResponse(groups=groups))
 
 
@@ -62,11 +64,4 @@ def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: Topic
 
 
 def _assignment(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage) -> described.Assignment:
-    """The assignment by topic name; deleted topics have no name, so they are left out."""
-    return described.Assignment(
-        [
-            described.TopicPartitions(topic_id, topics.name_by_id[topic_id], sorted(partitions[topic_id]))
-            for topic_id in sorted(partitions)
-            if topic_id in topics.name_by_id
-        ]
-    )
+    return described.Assignment([described.TopicPartitions(*one) for one in topics.named(partitions)])

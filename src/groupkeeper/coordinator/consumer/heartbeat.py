@@ -15,6 +15,7 @@ from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.checks import check_size, check_texts, known_or_new, require_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
+from groupkeeper.coordinator.epochs.log import by_topic
 from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -136,7 +137,9 @@ def _go_on(
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=step.settings.group_consumer_heartbeat_interval_ms,
-            assignment=_assignment(reconciled) if has_assignment else None,
+            assignment=response_message.Assignment(by_topic(reconciled.assigned, response_message.TopicPartitions))
+            if has_assignment
+            else None,
         )
     )
 
@@ -161,15 +164,6 @@ def _updated_member(member: ConsumerMember, call: GroupCall, request: ConsumerGr
 
 def _partitions(member: ConsumerMember) -> dict[bytes, frozenset[int]]:
     return {topic_id: frozenset(some) for topic_id, some in member.assigned.items()}
-
-
-def _assignment(member: ConsumerMember) -> response_message.Assignment:
-    return response_message.Assignment(
-        [
-            response_message.TopicPartitions(topic_id, sorted(member.assigned[topic_id]))
-            for topic_id in sorted(member.assigned)
-        ]
-    )
 
 
 # --- leaving

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.consumer.group import ConsumerMember, OwnedPartitions, ResolvedRegex
+from groupkeeper.coordinator.epochs.log import by_topic
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import consumer_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import consumer_group_target_assignment_member_value as target_value
@@ -37,11 +38,8 @@ def member_record(group_id: str, member: ConsumerMember) -> Entry:
 
 def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
     """A member's target assignment."""
-    topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
-    return Entry(
-        m.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id),
-        target_value.ConsumerGroupTargetAssignmentMemberValue(topics),
-    )
+    value = target_value.ConsumerGroupTargetAssignmentMemberValue(by_topic(target, target_value.TopicPartition))
+    return Entry(m.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), value)
 
 
 def assignment_record(group_id: str, member: ConsumerMember) -> Entry:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Generic, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, G, M, T
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+
+Made = TypeVar("Made")
+"""The class of a topic's partitions in a message."""
 
 
 class RecordClasses(NamedTuple):
@@ -161,6 +164,11 @@ class GroupLog(Generic[G, M, T]):
             return
         self.move_assignment(group, old, member)
         group.members[member_id] = member
+
+
+def by_topic(partitions: Mapping[bytes, Collection[int]], make: Callable[[bytes, list[int]], Made]) -> list[Made]:
+    """Partitions by topic id in the form of messages, sorted. `make`: a message's class for those of one topic."""
+    return [make(topic_id, sorted(partitions[topic_id])) for topic_id in sorted(partitions)]
 
 
 def count_subscriptions(counts: dict[str, int], names: Iterable[str], by: int) -> None:

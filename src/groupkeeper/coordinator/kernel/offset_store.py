@@ -121,15 +121,11 @@ class OffsetStore:
                 offset = partitions[topic, partition].pop(producer_id)
                 if not partitions[topic, partition]:
                     del partitions[topic, partition]
-                if is_commit:
-                    self._commit_unless_older(group_id, topic, partition, offset)
+                present = self.find(group_id, topic, partition)
+                if is_commit and (present is None or present.log_offset < offset.log_offset):
+                    self._commit(group_id, topic, partition, offset)
             if not partitions:
                 self._pending.pop(group_id, None)
-
-    def _commit_unless_older(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        present = self.find(group_id, topic, partition)
-        if present is None or present.log_offset < offset.log_offset:
-            self._commit(group_id, topic, partition, offset)
 
     def _commit(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -44,6 +44,11 @@ class TopicsImage:
     def name_by_id(self) -> Mapping[bytes, str]:
         """Names by topic id."""
         return {topic.topic_id: topic.name for topic in self.topics.values()}
+
+    def named(self, partitions: Mapping[bytes, Collection[int]]) -> list[tuple[bytes, str, list[int]]]:
+        """Partitions by topic id, as sorted (id, name, partitions); deleted topics have no name, and are left out."""
+        names = self.name_by_id
+        return [(one, names[one], sorted(partitions[one])) for one in sorted(partitions) if one in names]
 
     def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
         """The ids of the named topics that exist."""

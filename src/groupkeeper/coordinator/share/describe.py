@@ -46,11 +46,5 @@ def _describe_member(member: ShareMember, topics: TopicsImage) -> described.Memb
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topic_names,
-        assignment=described.Assignment(
-            [
-                described.TopicPartitions(topic_id, topics.name_by_id[topic_id], sorted(member.assigned[topic_id]))
-                for topic_id in sorted(member.assigned)
-                if topic_id in topics.name_by_id
-            ]
-        ),
+        assignment=described.Assignment([described.TopicPartitions(*one) for one in topics.named(member.assigned)]),
     )

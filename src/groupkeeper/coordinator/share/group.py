@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -57,13 +57,25 @@ class PartitionStates:
         """All topics with share-partitions of the group, in any phase."""
         return frozenset((*self.initializing, *self.initialized, *self.deleting))
 
+    def without(self, topic_ids: Collection[bytes]) -> PartitionStates:
+        """The share-partitions of other topics."""
+        return PartitionStates(
+            {topic_id: some for topic_id, some in self.initializing.items() if topic_id not in topic_ids},
+            {topic_id: some for topic_id, some in self.initialized.items() if topic_id not in topic_ids},
+            {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topic_ids},
+        )
+
+
+def partitions_in(known: PartitionsByTopic, topic_id: bytes) -> frozenset[int]:
+    """The partitions of a topic; empty if it is absent."""
+    return known[topic_id].partitions if topic_id in known else frozenset()
+
 
 def add_partitions(known: PartitionsByTopic, added: PartitionsByTopic) -> dict[bytes, TopicPartitions]:
     """The partitions of both; a topic in both has the name in `added`."""
     combined = dict(known)
     for topic_id, (name, partitions) in added.items():
-        before = combined[topic_id].partitions if topic_id in combined else frozenset()
-        combined[topic_id] = TopicPartitions(name, before | partitions)
+        combined[topic_id] = TopicPartitions(name, partitions_in(combined, topic_id) | partitions)
     return combined
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_size, check_texts, known_or_new, require_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
+from groupkeeper.coordinator.epochs.log import by_topic
 from groupkeeper.coordinator.kernel.group import GroupType
 from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -80,17 +81,10 @@ def _go_on(step: ShareStep, call: GroupCall, request: ShareGroupHeartbeatRequest
             member_id=request.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=step.settings.group_share_heartbeat_interval_ms,
-            assignment=_assignment(reconciled) if has_assignment else None,
+            assignment=response_message.Assignment(by_topic(reconciled.assigned, response_message.TopicPartitions))
+            if has_assignment
+            else None,
         )
-    )
-
-
-def _assignment(member: ShareMember) -> response_message.Assignment:
-    return response_message.Assignment(
-        [
-            response_message.TopicPartitions(topic_id, sorted(member.assigned[topic_id]))
-            for topic_id in sorted(member.assigned)
-        ]
     )
 
 

@@ -17,6 +17,7 @@ from groupkeeper.coordinator.share.group import (
     ShareGroup,
     TopicPartitions,
     add_partitions,
+    partitions_in,
     remove_partitions,
 )
 from groupkeeper.coordinator.share.step import ShareStep
@@ -145,11 +146,7 @@ def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares
     group = state.find(work.group_id, ShareGroup)
     has = PartitionStates() if group is None else group.has
     offsets = {
-        topic_id: {
-            partition: offset
-            for partition, offset in own.items()
-            if topic_id in has.initializing and partition in has.initializing[topic_id].partitions
-        }
+        topic_id: {one: offset for one, offset in own.items() if one in partitions_in(has.initializing, topic_id)}
         for topic_id, own in work.start_offsets.items()
     }
     return replace(work, start_offsets={topic_id: own for topic_id, own in offsets.items() if own})
@@ -179,7 +176,7 @@ def _initialized(state: StateView, work: InitializeShares, errors: ShareErrors) 
             initializing=remove_partitions(has.initializing, _settled(requested, initialized, work.group_id, errors)),
             initialized=initialized,
         )
-        written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
+        written = _written(group, changed)
         if errors:
             since = {one: ms for one, ms in group.soft.initializing_since.items() if one not in requested}
             soft = (GroupChange(group.group_type, group.group_id, replace(group.soft, initializing_since=since)),)
@@ -197,7 +194,7 @@ def _settled(
     """The partitions that are no longer being initialized: they are initialized, or can't be."""
     settled = {}
     for topic_id, partitions in requested.items():
-        known = initialized[topic_id].partitions if topic_id in initialized else frozenset()
+        known = partitions_in(initialized, topic_id)
         settled[topic_id] = frozenset(
             one
             for one in partitions
@@ -217,7 +214,7 @@ def _expected(
     if work.call is not None and topic_id not in has.deleting:
         # If two alterations run at once, the first may have failed, which ends the initialization of its partitions.
         return partitions
-    return partitions & has.initializing[topic_id].partitions if topic_id in has.initializing else frozenset()
+    return partitions & partitions_in(has.initializing, topic_id)
 
 
 def _without_errors(group_id: str, topic_id: bytes, partitions: Collection[int], errors: ShareErrors) -> frozenset[int]:
@@ -243,15 +240,10 @@ def delete(state: StateView, call: GroupCall, request: m.DeleteShareGroupOffsets
             partitions[shape.topic_id] = frozenset(range(shape.partition_count))
     if not partitions:
         return Result(_deleted(state.topics, request, partitions, {}))
-    changed = replace(
-        has,
-        # Share-partitions being initialized now would be left without state.
-        initializing={topic_id: some for topic_id, some in has.initializing.items() if topic_id not in partitions},
-        initialized={topic_id: some for topic_id, some in has.initialized.items() if topic_id not in partitions},
-        deleting={**has.deleting, **{topic_id: _name(state.topics, topic_id) for topic_id in partitions}},
-    )
-    written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
-    return Result(PARKED, records=written, lookups=(DeleteShares({group.group_id: partitions}, call),))
+    # Also from those being initialized now, which would be left without state.
+    deleting = {**has.deleting, **{topic_id: _name(state.topics, topic_id) for topic_id in partitions}}
+    changed = replace(has.without(partitions), deleting=deleting)
+    return Result(PARKED, records=_written(group, changed), lookups=(DeleteShares({group.group_id: partitions}, call),))
 
 
 def _deleted(
@@ -263,24 +255,17 @@ def _deleted(
     refused, answered = [], []
     for topic in request.topics:
         shape = topics.topics.get(topic.topic_name)
-        if shape is None:
-            unknown = UnknownTopicOrPartition()
-            refused.append(
-                m.DeleteShareGroupOffsetsResponseTopic(
-                    topic.topic_name, error_code=unknown.code, error_message=unknown.message
-                )
-            )
-        elif shape.topic_id not in partitions:
-            code = UnknownTopicOrPartition.code
-            refused.append(
-                m.DeleteShareGroupOffsetsResponseTopic(
-                    topic.topic_name, error_code=code, error_message=_NOTHING_TO_DELETE
-                )
-            )
-        else:
+        if shape is not None and shape.topic_id in partitions:
             error = errors.get(shape.topic_id)
             code, message = (0, None) if error is None else (error.code, error.message)
             answered.append(m.DeleteShareGroupOffsetsResponseTopic(topic.topic_name, shape.topic_id, code, message))
+        else:
+            error = UnknownTopicOrPartition() if shape is None else UnknownTopicOrPartition(_NOTHING_TO_DELETE)
+            refused.append(
+                m.DeleteShareGroupOffsetsResponseTopic(
+                    topic.topic_name, error_code=error.code, error_message=error.message
+                )
+            )
     return m.DeleteShareGroupOffsetsResponse(responses=[*answered, *refused])
 
 
@@ -293,12 +278,10 @@ def _offsets_deleted(
     failed |= dict.fromkeys(work.in_use.get(request.group_id, ()), NonEmptyGroup())
     group = state.find(request.group_id, ShareGroup)
     written: tuple[Record, ...] = ()
-    if group is not None and group.partitions is not None:
+    if group is not None:
         done = partitions.keys() - failed.keys()
-        has = group.partitions
-        deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in done}
-        changed = replace(has, deleting=deleting)
-        written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
+        deleting = {topic_id: name for topic_id, name in group.has.deleting.items() if topic_id not in done}
+        written = _written(group, replace(group.has, deleting=deleting))
     response = _deleted(state.topics, request, partitions, failed)
     return Result(records=written, released=(Released(work.call.call_id, response),))
 
@@ -365,10 +348,9 @@ def begin_deletion(state: StateView, call: GroupCall, request: m.DeleteGroupsReq
             continue
         partitions[group_id] = _all_partitions(group.has, state.topics)
         deleting = {topic_id: _name(state.topics, topic_id) for topic_id in group.has.topic_ids}
-        changed = PartitionStates(deleting=deleting)
-        if changed != group.has:
-            written.append(records.partitions_record(group_id, changed))
-        changes[group_id] = group.partition_changes + (changed != group.has)
+        change = _written(group, PartitionStates(deleting=deleting))
+        written.extend(change)
+        changes[group_id] = group.partition_changes + len(change)
     if not partitions:
         return None
     return Result(PARKED, records=tuple(written), lookups=(DeleteShares(partitions, call, changes),))
@@ -390,18 +372,13 @@ def _all_partitions(has: PartitionStates, topics: TopicsImage) -> dict[bytes, fr
 
 def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> list[Record]:
     """Topics were deleted: their share-partitions are removed from the groups."""
-    return [
-        records.partitions_record(
-            group.group_id,
-            PartitionStates(
-                {topic_id: some for topic_id, some in group.has.initializing.items() if topic_id not in topic_ids},
-                {topic_id: some for topic_id, some in group.has.initialized.items() if topic_id not in topic_ids},
-                {topic_id: name for topic_id, name in group.has.deleting.items() if topic_id not in topic_ids},
-            ),
-        )
-        for group in state.of_kind(ShareGroup)
-        if not group.has.topic_ids.isdisjoint(topic_ids)
-    ]
+    groups = state.of_kind(ShareGroup)
+    return [record for group in groups for record in _written(group, group.has.without(topic_ids))]
+
+
+def _written(group: ShareGroup, changed: PartitionStates) -> tuple[Record, ...]:
+    """The record of a change of the group's share-partitions; none if nothing changes."""
+    return (records.partitions_record(group.group_id, changed),) if changed != group.has else ()
 
 
 def _name(topics: TopicsImage, topic_id: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.epochs.log import by_topic
 from groupkeeper.coordinator.share.group import PartitionsByTopic, PartitionStates, ShareMember
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import share_group_current_member_assignment_value as current_value
@@ -31,11 +32,8 @@ def member_record(group_id: str, member: ShareMember) -> Entry:
 
 def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
     """A member's target assignment."""
-    topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
-    return Entry(
-        m.ShareGroupTargetAssignmentMemberKey(group_id, member_id),
-        target_value.ShareGroupTargetAssignmentMemberValue(topics),
-    )
+    value = target_value.ShareGroupTargetAssignmentMemberValue(by_topic(target, target_value.TopicPartition))
+    return Entry(m.ShareGroupTargetAssignmentMemberKey(group_id, member_id), value)
 
 
 def assignment_record(group_id: str, member: ShareMember) -> Entry:
@@ -44,10 +42,7 @@ def assignment_record(group_id: str, member: ShareMember) -> Entry:
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=_STABLE,
-        assigned_partitions=[
-            current_value.TopicPartitions(topic_id, sorted(member.assigned[topic_id]))
-            for topic_id in sorted(member.assigned)
-        ],
+        assigned_partitions=by_topic(member.assigned, current_value.TopicPartitions),
     )
     return Entry(m.ShareGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 

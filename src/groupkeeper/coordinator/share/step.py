@@ -20,6 +20,7 @@ from groupkeeper.coordinator.share.group import (
     ShareSoft,
     TopicPartitions,
     add_partitions,
+    partitions_in,
 )
 from groupkeeper.coordinator.share.replay import LOG
 from groupkeeper.coordinator.share.work import InitializeShares
@@ -134,9 +135,9 @@ class ShareStep(EpochStep[ShareGroup]):
             topic = self.topics.topics.get(name)
             if topic is None:
                 continue
-            known = set(has.initialized[topic.topic_id].partitions) if topic.topic_id in has.initialized else set()
-            if topic.topic_id in has.initializing and not self._is_overdue(topic.topic_id):
-                known |= has.initializing[topic.topic_id].partitions
+            known = partitions_in(has.initialized, topic.topic_id)
+            if not self._is_overdue(topic.topic_id):
+                known |= partitions_in(has.initializing, topic.topic_id)
             new = frozenset(range(topic.partition_count)) - known
             if new:
                 added[topic.topic_id] = TopicPartitions(name, new)

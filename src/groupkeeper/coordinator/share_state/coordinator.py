@@ -27,7 +27,6 @@ from groupkeeper.protocol.messages import share_snapshot_value, share_update_val
 from groupkeeper.protocol.share_state_topic import ShareSnapshot, ShareStateRecord, ShareTombstone, ShareUpdate
 
 _NO_EPOCH = -1
-_NEGATIVE = "The partition id cannot be a negative number."
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +189,13 @@ class ShareStateCoordinator:
         self, key: SharePartitionKey, state: ShareState, written: ShareStateWrite, leader_epoch: int, now_ms: int
     ) -> ShareStateRecord:
         """An update record, or a snapshot after enough updates."""
-        limit = self._settings.share_coordinator_snapshot_update_records_per_snapshot
         complete = written.delivery_complete_count
         if written.start_offset < state.start_offset:  # a later write of the leader has overtaken this one
             complete = state.delivery_complete_count
         elif written.start_offset == state.start_offset:
             complete = max(complete, state.delivery_complete_count)
         start_offset = max(written.start_offset, state.start_offset)
-        if self._update_counts.get(key, 0) < limit:
+        if not self._has_enough_updates(key):
             batches = combine_batches((), written.batches, start_offset)
             written = written._replace(start_offset=start_offset, delivery_complete_count=complete, batches=batches)
             return _update(key, state.snapshot_epoch, leader_epoch, written)
@@ -215,6 +213,10 @@ class ShareStateCoordinator:
             ),
         )
 
+    def _has_enough_updates(self, key: SharePartitionKey) -> bool:
+        limit = self._settings.share_coordinator_snapshot_update_records_per_snapshot
+        return self._update_counts.get(key, 0) >= limit
+
     # --- changing: driven by the log, nothing else
 
     def replay(self, record: ShareStateRecord, log_offset: int = -1) -> None:
@@ -222,15 +224,14 @@ class ShareStateCoordinator:
         key = SharePartitionKey(record.key.group_id, record.key.topic_id, record.key.partition)
         match record:
             case ShareTombstone():
-                for by_key in (self._states, self._leader_epochs, self._state_epochs, self._update_counts):
+                self._states.pop(key, None)
+                for by_key in (self._leader_epochs, self._state_epochs, self._update_counts, self._snapshot_offsets):
                     by_key.pop(key, None)
-                self._snapshot_offsets.pop(key, None)
             case ShareSnapshot(_, snapshot):
                 self._raise_epoch(self._leader_epochs, key, snapshot.leader_epoch)
                 self._raise_epoch(self._state_epochs, key, snapshot.state_epoch)
                 self._states[key] = _read_snapshot(snapshot)
-                limit = self._settings.share_coordinator_snapshot_update_records_per_snapshot
-                if self._update_counts.get(key, 0) >= limit:
+                if self._has_enough_updates(key):
                     self._update_counts[key] = 0
                 self._snapshot_offsets[key] = log_offset
             case ShareUpdate(_, update):
@@ -251,7 +252,7 @@ def _require_epochs(*, leader_epoch: int = 0, state_epoch: int = 0) -> None:
 
 def _require_partition(key: SharePartitionKey) -> None:
     if key.partition < 0:
-        raise InvalidRequest(_NEGATIVE)
+        raise InvalidRequest("The partition id cannot be a negative number.")
 
 
 def _require_existence(key: SharePartitionKey, partition_count: int) -> None:

@@ -52,21 +52,18 @@ class TransactionCoordinator:
     def handle(self, call: TransactionCall, now_ms: int) -> TransactionResult:
         """Answers a request. A protocol error is a response too; the state is unchanged then."""
         try:
-            return self._handle(call, now_ms)
+            match call.request:
+                case m.InitProducerIdRequest() as request:
+                    known = self._transactions.get(request.transactional_id or "")
+                    return init_producer_id(known, self.settings, call, request, now_ms)
+                case m.EndTxnRequest() as request:
+                    return end_transaction(self._find(request.transactional_id), call, request, now_ms)
+                case m.ListTransactionsRequest() as request:
+                    return transaction_views.list_transactions(self._transactions.values(), request, now_ms)
+                case m.DescribeTransactionsRequest() as request:
+                    return transaction_views.describe_transactions(self._transactions, request)
         except KafkaError as error:
             return TransactionResult(self.refuse(call.request, error))
-
-    def _handle(self, call: TransactionCall, now_ms: int) -> TransactionResult:
-        match call.request:
-            case m.InitProducerIdRequest() as request:
-                known = self._transactions.get(request.transactional_id or "")
-                return init_producer_id(known, self.settings, call, request, now_ms)
-            case m.EndTxnRequest() as request:
-                return end_transaction(self._find(request.transactional_id), call, request, now_ms)
-            case m.ListTransactionsRequest() as request:
-                return transaction_views.list_transactions(self._transactions.values(), request, now_ms)
-            case m.DescribeTransactionsRequest() as request:
-                return transaction_views.describe_transactions(self._transactions, request)
         raise AssertionError(f"no transaction request: {type(call.request).__name__}")
 
     def add_partitions(
