@@ -217,6 +217,20 @@ class Routed(Generic[K, V]):
             self._fail({key: self._deadline.timed_out(cause)})
 
 
+async def batched(
+    keys: Sequence[K], ask: Callable[[Sequence[K]], Awaitable[dict[K, V | Failure]]]
+) -> dict[K, V | Failure]:
+    """Sends one request for all keys, or one per key to a broker that accepts no more (UnsupportedBatching)."""
+    try:
+        return await ask(keys)
+    except errors.UnsupportedBatching:
+
+        async def ask_one(key: K) -> V | Failure:
+            return (await ask([key]))[key]
+
+        return dict(await one_by_one(keys, ask_one))
+
+
 async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dict[K, V | Failure]:
     """Sends one request per key, several at a time, to brokers that accept one key per request."""
     results: dict[K, V | Failure] = {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class TopicPartition(NamedTuple):
@@ -13,6 +16,14 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(values: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """The values of each topic, such as its partitions, in the order given."""
+    found: dict[str, list[T]] = {}
+    for topic, value in values:
+        found.setdefault(topic, []).append(value)
+    return found
 
 
 class Node(NamedTuple):

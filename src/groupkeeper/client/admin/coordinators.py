@@ -10,7 +10,7 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedBatching
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.router import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
+from groupkeeper.client.router import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, batched
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 
@@ -122,7 +122,11 @@ async def _look_up(
     cluster: Cluster, kind: CoordinatorKind, group_ids: Sequence[str], deadline: Deadline, located: Located[str]
 ) -> None:
     memory = kind.memory(cluster)
-    for group_id, found in (await _ask(cluster, kind, group_ids, deadline)).items():
+
+    async def ask(keys: Sequence[str]) -> dict[str, Node | Failure]:
+        return await _ask(cluster, kind, keys, deadline)
+
+    for group_id, found in (await batched(group_ids, ask)).items():
         if isinstance(found, Node):
             memory[group_id] = found.id
             located.by_peer.setdefault(cluster.peer(found), []).append(group_id)
@@ -133,20 +137,6 @@ async def _look_up(
 
 
 async def _ask(
-    cluster: Cluster, kind: CoordinatorKind, group_ids: Sequence[str], deadline: Deadline
-) -> dict[str, Node | Failure]:
-    try:
-        return await _ask_batch(cluster, kind, group_ids, deadline)
-    except UnsupportedBatching:
-
-        async def ask_one(group_id: str) -> Node | Failure:
-            return (await _ask_batch(cluster, kind, [group_id], deadline))[group_id]
-
-        results = await one_by_one(group_ids, ask_one)
-        return dict(results)
-
-
-async def _ask_batch(
     cluster: Cluster, kind: CoordinatorKind, group_ids: Sequence[str], deadline: Deadline
 ) -> dict[str, Node | Failure]:
     def build(version: int) -> m.FindCoordinatorRequest:
@@ -160,31 +150,24 @@ async def _ask_batch(
         return m.FindCoordinatorRequest(key=group_ids[0], key_type=kind.code)
 
     response = await cluster.ask_any(m.FindCoordinatorResponse, build, deadline)
-    if not response.coordinators:
-        return {
-            group_id: _found(
-                cluster, kind, group_id, response.error_code, response.node_id, response.host, response.port
-            )
-            for group_id in group_ids
-        }
-    return {
-        each.key: _found(cluster, kind, each.key, each.error_code, each.node_id, each.host, each.port)
-        for each in response.coordinators
-    }
+    coordinators = response.coordinators or [
+        m.Coordinator(group_id, response.node_id, response.host, response.port, response.error_code)
+        for group_id in group_ids
+    ]
+    return {each.key: _found(cluster, kind, each) for each in coordinators}
 
 
-def _found(
-    cluster: Cluster, kind: CoordinatorKind, group_id: str, error_code: int, node_id: int, host: str, port: int
-) -> Node | Failure:
-    if error_code == 0:
-        known = cluster.nodes.get(node_id)
-        if known is not None and known.host == host and known.port == port:
+def _found(cluster: Cluster, kind: CoordinatorKind, found: m.Coordinator) -> Node | Failure:
+    code = found.error_code
+    if code == 0:
+        known = cluster.nodes.get(found.node_id)
+        if known is not None and known.host == found.host and known.port == found.port:
             return known
-        return Node(node_id, host, port)
-    if error_code == kind.refusal.code:
-        return kind.refusal(f"FindCoordinator request for {kind.name} `{group_id}` failed due to authorization failure")
-    if error_code in _RETRIABLE:
-        return errors.error_for(error_code)
-    return errors.error_for(
-        error_code, f"FindCoordinator request for key `{group_id}` failed due to an unexpected error"
-    )
+        return Node(found.node_id, found.host, found.port)
+    if code == kind.refusal.code:
+        return kind.refusal(
+            f"FindCoordinator request for {kind.name} `{found.key}` failed due to authorization failure"
+        )
+    if code in _RETRIABLE:
+        return errors.error_for(code)
+    return errors.error_for(code, f"FindCoordinator request for key `{found.key}` failed due to an unexpected error")

@@ -227,7 +227,7 @@ def _as_classic_group(group: DescribedGroup, coordinator: Node) -> ClassicGroupD
 
 def _classic_members(group: DescribedGroup) -> tuple[MemberDescription, ...]:
     # Other protocol types (Connect …) have blobs of other forms.
-    are_consumers = group.protocol_type in (consumer_protocol.PROTOCOL_TYPE, "")
+    are_consumers = group.protocol_type in _PROTOCOL_TYPES
     return tuple(_classic_member(member, are_consumers) for member in group.members)
 
 

@@ -17,6 +17,7 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Backoff, Deadline
 from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedResponse
 from groupkeeper.client.peer import Peer
+from groupkeeper.client.topology import by_topic
 from groupkeeper.protocol.errors import OffsetNotAvailable, OffsetOutOfRange, error_for
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
@@ -140,10 +141,10 @@ class LogFetch:
         return None
 
     def _request(self, limits: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]) -> FetchRequest:
-        topics: dict[str, list[FetchPartition]] = {}
-        for tp, limit in limits.items():
-            wanted = FetchPartition(tp.partition, fetch_offset=offsets[tp], partition_max_bytes=limit)
-            topics.setdefault(tp.topic, []).append(wanted)
+        topics = by_topic(
+            (tp.topic, FetchPartition(tp.partition, fetch_offset=offsets[tp], partition_max_bytes=limit))
+            for tp, limit in limits.items()
+        )
         return FetchRequest(
             replica_id=_CONSUMER_REPLICA_ID,
             max_bytes=_BYTES_PER_REQUEST,

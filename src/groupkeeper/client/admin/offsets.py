@@ -13,7 +13,8 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult, UnsupportedBatching, UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, one_by_one
+from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, batched, one_by_one
+from groupkeeper.client.topology import by_topic
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.primitives import columns_of
@@ -82,19 +83,12 @@ class OffsetCalls:
         deadline = self._cluster.deadline("listConsumerGroupOffsets", timeout_ms)
         interned: Interned = {}
 
-        async def fetch(peer: Peer, group_ids: list[str]) -> dict[str, CommittedOffsets | Failure]:
-            some = {group_id: wanted[group_id] for group_id in group_ids}
-            return await _fetch(peer, some, require_stable, deadline, interned)
-
         async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, CommittedOffsets | Failure]:
-            try:
-                return await fetch(peer, group_ids)
-            except UnsupportedBatching:
+            async def fetch(keys: Sequence[str]) -> dict[str, CommittedOffsets | Failure]:
+                some = {group_id: wanted[group_id] for group_id in keys}
+                return await _fetch(peer, some, require_stable, deadline, interned)
 
-                async def ask_one(group_id: str) -> CommittedOffsets | Failure:
-                    return (await fetch(peer, [group_id]))[group_id]
-
-                return dict(await one_by_one(group_ids, ask_one))
+            return await batched(group_ids, fetch)
 
         return await routed(self._cluster, deadline, ask, chunk=GROUPS_PER_FETCH).run(list(wanted))
 
@@ -353,11 +347,3 @@ async def _delete(peer: Peer, group_id: str, partitions: list[TopicPartition], d
         for partition in topic.partitions
     }
     return batch_of(partitions, results, 'Offset deletion result for partition "{}" was not included in the response')
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition indexes by topic, in the order given."""
-    indexes: dict[str, list[int]] = {}
-    for topic, index in partitions:
-        indexes.setdefault(topic, []).append(index)
-    return indexes

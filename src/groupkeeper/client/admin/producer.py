@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.types import Failure, TopicPartition
+from groupkeeper.client.batch import failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.peer import Peer
-from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 _ALL_IN_SYNC = -1
@@ -24,9 +24,7 @@ async def produce(cluster: Cluster, tp: TopicPartition, batch: bytes, timeout_ms
             ProduceResponse, ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data), deadline
         )
         return {
-            TopicPartition(topic.name, each.index): (
-                error_for(each.error_code, each.error_message) if each.error_code else each.base_offset
-            )
+            TopicPartition(topic.name, each.index): failure_of(each.error_code, each.error_message) or each.base_offset
             for topic in response.responses
             for each in topic.partition_responses
         }

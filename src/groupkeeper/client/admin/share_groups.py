@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from groupkeeper.client.admin.arguments import keyed, one_group, partitions_each, several
 from groupkeeper.client.admin.coordinators import by_group, coordinator_at, of_one_group, routed
 from groupkeeper.client.admin.group_descriptions import partitions_of
-from groupkeeper.client.admin.offsets import COMMIT_RETRIES, by_topic
+from groupkeeper.client.admin.offsets import COMMIT_RETRIES
 from groupkeeper.client.admin.types import (
     Batch,
     Failure,
@@ -25,6 +25,7 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult
 from groupkeeper.client.peer import Peer
+from groupkeeper.client.topology import by_topic
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 
@@ -88,9 +89,9 @@ class ShareGroupCalls:
         """
         deadline = self._cluster.deadline("alterShareGroupOffsets", timeout_ms)
         keyed(offsets, TopicPartition, "offsets", int)
-        topics: dict[str, list[m.AlterShareGroupOffsetsRequestPartition]] = {}
-        for tp, offset in offsets.items():
-            topics.setdefault(tp.topic, []).append(m.AlterShareGroupOffsetsRequestPartition(tp.partition, offset))
+        topics = by_topic(
+            (tp.topic, m.AlterShareGroupOffsetsRequestPartition(tp.partition, offset)) for tp, offset in offsets.items()
+        )
         request = m.AlterShareGroupOffsetsRequest(
             group_id, [m.AlterShareGroupOffsetsRequestTopic(topic, partitions) for topic, partitions in topics.items()]
         )

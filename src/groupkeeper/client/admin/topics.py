@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from groupkeeper.client.admin.arguments import of_kind, several
 from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller
@@ -22,8 +23,10 @@ from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import TopicAlreadyExists, UnknownTopicOrPartition, error_for
+from groupkeeper.protocol.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition, error_for
 from groupkeeper.protocol.primitives import ZERO_UUID
+
+V = TypeVar("V")
 
 _MISSING = "the reply has no result for topic {}"
 
@@ -99,14 +102,10 @@ class TopicCalls:
             )
             for topic in of_kind(topics, NewTopic, "topics")
         ]
-
-        def build(version: int) -> m.CreateTopicsRequest:
-            return m.CreateTopicsRequest(creatable, deadline.left_ms(), validate_only)
-
         response = await ask_controller(
             self._cluster,
             m.CreateTopicsResponse,
-            build,
+            lambda version: m.CreateTopicsRequest(creatable, deadline.left_ms(), validate_only),
             deadline,
             lambda response: any(topic.error_code == NOT_CONTROLLER for topic in response.topics),
         )
@@ -118,11 +117,12 @@ class TopicCalls:
             )
 
         results: dict[str, CreatedTopic | Failure] = {
-            topic.name: error_for(topic.error_code, topic.error_message) if topic.error_code else created(topic)
-            for topic in response.topics
+            topic.name: failure_of(topic.error_code, topic.error_message) or created(topic) for topic in response.topics
         }
         batch = batch_of([topic.name for topic in creatable], results, _MISSING)
-        return _with_those_there(batch) if if_missing else batch
+        if if_missing:
+            _settle(batch, TopicAlreadyExists, lambda name: CreatedTopic(name, is_new=False))
+        return batch
 
     async def delete_topics(
         self, names: Iterable[str], *, if_there: bool = False, timeout_ms: int | None = None
@@ -156,7 +156,9 @@ class TopicCalls:
             for key in [key for key in self._cluster.leaders if key[0] == name]:
                 del self._cluster.leaders[key]
         batch = batch_of(wanted, results, _MISSING)
-        return _with_those_gone(batch) if if_there else batch
+        if if_there:
+            _settle(batch, UnknownTopicOrPartition, lambda _: None)
+        return batch
 
     async def describe_cluster(
         self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
@@ -210,15 +212,8 @@ def _topic_id(topic_id: bytes) -> bytes | None:
     return None if topic_id == ZERO_UUID else topic_id
 
 
-def _with_those_there(batch: Batch[str, CreatedTopic]) -> Batch[str, CreatedTopic]:
-    """The batch with TopicAlreadyExists failures moved to `done`."""
-    there = [name for name, failure in batch.failed.items() if isinstance(failure, TopicAlreadyExists)]
-    done = batch.done | {name: CreatedTopic(name, is_new=False) for name in there}
-    return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in there})
-
-
-def _with_those_gone(batch: Batch[str, None]) -> Batch[str, None]:
-    """The batch with UnknownTopicOrPartition failures moved to `done`."""
-    gone = [name for name, failure in batch.failed.items() if isinstance(failure, UnknownTopicOrPartition)]
-    done = batch.done | dict.fromkeys(gone)
-    return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in gone})
+def _settle(batch: Batch[str, V], kind: type[KafkaError], result: Callable[[str], V]) -> None:
+    """Moves topics with such a failure to `done`."""
+    for name in [name for name, failure in batch.failed.items() if isinstance(failure, kind)]:
+        del batch.failed[name]
+        batch.done[name] = result(name)

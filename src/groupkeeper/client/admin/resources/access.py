@@ -136,13 +136,10 @@ class AccessCalls:
         if response.error_code:
             raise error_for(response.error_code, response.error_message)
         users: dict[str, tuple[ScramCredential, ...] | Failure] = {
-            user.user: (
-                error_for(user.error_code, user.error_message)
-                if user.error_code
-                else tuple(
-                    ScramCredential(MECHANISMS.get(each.mechanism, MECHANISMS[0]), each.iterations)
-                    for each in user.credential_infos
-                )
+            user.user: failure_of(user.error_code, user.error_message)
+            or tuple(
+                ScramCredential(MECHANISMS.get(each.mechanism, MECHANISMS[0]), each.iterations)
+                for each in user.credential_infos
             )
             for user in response.results
         }

@@ -16,7 +16,7 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import ClientError, IllegalArgument, MissingResult
 from groupkeeper.client.peer import Request
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import KafkaError, error_for
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.primitives import RootMessage
 
 if TYPE_CHECKING:
@@ -63,11 +63,8 @@ class ConfigCalls:
 
         def read(response: m.DescribeConfigsResponse) -> dict[ConfigResource, dict[str, Config] | Failure]:
             return {
-                _resource(each.resource_type, each.resource_name): (
-                    error_for(each.error_code, each.error_message)
-                    if each.error_code
-                    else {config.name: _config(config) for config in each.configs}
-                )
+                _resource(each.resource_type, each.resource_name): failure_of(each.error_code, each.error_message)
+                or {config.name: _config(config) for config in each.configs}
                 for each in response.results
             }
 

@@ -14,6 +14,7 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import ClientError, IllegalArgument
 from groupkeeper.client.peer import Peer
+from groupkeeper.client.topology import by_topic
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, error_for
 
@@ -82,19 +83,14 @@ class PartitionCalls:
         async def ask(
             peer: Peer, keys: list[TopicPartition], deadline: Deadline
         ) -> dict[TopicPartition, int | Failure]:
-            topics: dict[str, list[m.DeleteRecordsPartition]] = {}
-            for key in keys:
-                offset = before[key]
-                wanted = m.DeleteRecordsPartition(key.partition, _LOWEST if offset is None else offset)
-                topics.setdefault(key.topic, []).append(wanted)
+            offsets = {key: _LOWEST if (offset := before[key]) is None else offset for key in keys}
+            topics = by_topic((key.topic, m.DeleteRecordsPartition(key.partition, offsets[key])) for key in keys)
             requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
             response = await peer.ask(
                 m.DeleteRecordsResponse, lambda version: m.DeleteRecordsRequest(requested, deadline.left_ms()), deadline
             )
             return {
-                TopicPartition(topic.name, each.partition_index): (
-                    error_for(each.error_code) if each.error_code else each.low_watermark
-                )
+                TopicPartition(topic.name, each.partition_index): failure_of(each.error_code) or each.low_watermark
                 for topic in response.topics
                 for each in topic.partitions
             }
@@ -113,13 +109,11 @@ class PartitionCalls:
         cluster; without it, brokers before 3.2 return nothing), IllegalArgument for a broker that doesn't exist.
         """
         wanted = None if broker_ids is None else list(dict.fromkeys(several(broker_ids, "broker_ids")))
-        topics: dict[str, list[int]] = {}
-        for each in () if partitions is None else of_kind(partitions, TopicPartition, "partitions"):
-            topics.setdefault(each.topic, []).append(each.partition)
+        requested = None
+        if partitions is not None:
+            topics = by_topic(of_kind(partitions, TopicPartition, "partitions"))
+            requested = [m.DescribableLogDirTopic(name, each) for name, each in topics.items()]
         deadline = self._cluster.deadline("describeLogDirs", timeout_ms)
-        requested = (
-            None if partitions is None else [m.DescribableLogDirTopic(name, each) for name, each in topics.items()]
-        )
         results: dict[int, dict[str, LogDir] | Failure] = {}
         request = m.DescribeLogDirsRequest(requested)
         if wanted is None:

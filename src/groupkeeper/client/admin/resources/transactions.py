@@ -16,8 +16,8 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, one_by_one
+from groupkeeper.client.topology import by_topic
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import error_for
 
 if TYPE_CHECKING:
     from groupkeeper.client.admin.resources.types import (
@@ -100,9 +100,8 @@ class TransactionCalls:
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
             response = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
             return {
-                one.transactional_id: error_for(one.error_code)
-                if one.error_code
-                else TransactionDescription(
+                one.transactional_id: failure_of(one.error_code)
+                or TransactionDescription(
                     coordinator_at(peer),
                     TransactionState.parse(one.transaction_state),
                     one.producer_id,
@@ -135,9 +134,8 @@ class TransactionCalls:
                 response = await peer.ask(
                     m.InitProducerIdResponse, m.InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
                 )
-                if response.error_code:
-                    return error_for(response.error_code)
-                return FencedProducer(response.producer_id, response.producer_epoch)
+                fenced = FencedProducer(response.producer_id, response.producer_epoch)
+                return failure_of(response.error_code) or fenced
 
             return dict(await one_by_one(keys, fence))
 
@@ -160,26 +158,21 @@ class TransactionCalls:
         async def ask(
             peer: Peer, keys: list[TopicPartition], deadline: Deadline
         ) -> dict[TopicPartition, tuple[ProducerState, ...] | Failure]:
-            topics: dict[str, list[int]] = {}
-            for key in keys:
-                topics.setdefault(key.topic, []).append(key.partition)
-            request = m.DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
+            topics = by_topic(keys).items()
+            request = m.DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics])
             response = await peer.ask(m.DescribeProducersResponse, request, deadline)
             return {
-                TopicPartition(topic.name, each.partition_index): (
-                    error_for(each.error_code, each.error_message)
-                    if each.error_code
-                    else tuple(
-                        ProducerState(
-                            one.producer_id,
-                            one.producer_epoch,
-                            one.last_sequence,
-                            one.last_timestamp,
-                            one.coordinator_epoch,
-                            None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
-                        )
-                        for one in each.active_producers
+                TopicPartition(topic.name, each.partition_index): failure_of(each.error_code, each.error_message)
+                or tuple(
+                    ProducerState(
+                        one.producer_id,
+                        one.producer_epoch,
+                        one.last_sequence,
+                        one.last_timestamp,
+                        one.coordinator_epoch,
+                        None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
                     )
+                    for one in each.active_producers
                 )
                 for topic in response.topics
                 for each in topic.partitions
