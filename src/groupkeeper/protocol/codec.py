@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import struct
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.primitives import RootMessage, UnsupportedField, UnsupportedMessageVersion
 
 M = TypeVar("M", bound=RootMessage)
+_INT16: Final = struct.Struct(">h")
 
 __all__ = [
     "MalformedMessage",
     "UnsupportedField",
     "UnsupportedMessageVersion",
     "decode",
+    "decode_int16",
     "decode_prefix",
+    "decode_value",
     "encode",
+    "encode_behind",
     "encode_into",
 ]
 
@@ -47,6 +51,26 @@ def decode_prefix(cls: type[M], buf: bytes, version: int, pos: int = 0) -> tuple
     return message, end
 
 
+def decode_int16(buf: bytes, what: str) -> int:
+    """The number that `buf` begins with: the type of a record's key, the version of its value. `what`: names `buf` in
+    the text of MalformedMessage.
+    """
+    try:
+        return int(_INT16.unpack_from(buf)[0])
+    except struct.error as error:
+        raise MalformedMessage(f"{what} of {len(buf)} bytes") from error
+
+
+def decode_value(cls: type[M], value: bytes) -> M:
+    """The value of a record in an internal topic, in the version that it begins with. Bytes after it are ignored, as in
+    Apache Kafka. Raises MalformedMessage, also for a version that no schema describes.
+    """
+    version = decode_int16(value, "value")
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise MalformedMessage(f"{cls.__name__} has no version {version}")
+    return decode_prefix(cls, value, version, 2)[0]
+
+
 def _why(error: Exception) -> str:
     """The reason of a decoding failure in terms of the format, not of Python's functions."""
     if isinstance(error, UnicodeDecodeError):
@@ -61,6 +85,13 @@ def encode(message: RootMessage, version: int) -> bytes:
     does not fit its field, UnsupportedMessageVersion for a version outside the schemas.
     """
     out = bytearray()
+    encode_into(out, message, version)
+    return bytes(out)
+
+
+def encode_behind(number: int, message: RootMessage, version: int) -> bytes:
+    """As `encode`, behind an INT16: the type of a key, or the version of a value."""
+    out = bytearray(_INT16.pack(number))
     encode_into(out, message, version)
     return bytes(out)
 

@@ -6,11 +6,9 @@ latest known version, as every version only adds fields at the end.
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as struct_error
 from typing import TypeVar
 
-from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
+from groupkeeper.protocol.codec import MalformedMessage, decode_int16, decode_prefix, encode_behind
 from groupkeeper.protocol.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -28,7 +26,6 @@ PROTOCOL_TYPE = "consumer"
 """The protocol type of groups whose members exchange these blobs."""
 
 M = TypeVar("M", bound=RootMessage)
-_INT16 = Struct(">h")
 
 
 def encode_subscription(
@@ -37,7 +34,7 @@ def encode_subscription(
     """The blob in `version`; fields that this version doesn't have are left out. Raises UnsupportedMessageVersion,
     UnsupportedField.
     """
-    return _encode(subscription, version)
+    return encode_behind(version, subscription, version)
 
 
 def decode_subscription(blob: bytes) -> ConsumerProtocolSubscription:
@@ -55,7 +52,7 @@ def encode_assignment(
     assignment: ConsumerProtocolAssignment, version: int = ConsumerProtocolAssignment.MAX_VERSION
 ) -> bytes:
     """The blob in `version`. Raises UnsupportedMessageVersion, UnsupportedField."""
-    return _encode(assignment, version)
+    return encode_behind(version, assignment, version)
 
 
 def decode_assignment(blob: bytes) -> ConsumerProtocolAssignment:
@@ -63,21 +60,12 @@ def decode_assignment(blob: bytes) -> ConsumerProtocolAssignment:
     return _decode(ConsumerProtocolAssignment, blob)
 
 
-def _encode(message: RootMessage, version: int) -> bytes:
-    out = bytearray(_INT16.pack(version))
-    encode_into(out, message, version)
-    return bytes(out)
-
-
 def _decode(cls: type[M], blob: bytes) -> M:
     return decode_prefix(cls, blob, min(_version(blob), cls.MAX_VERSION), 2)[0]
 
 
 def _version(blob: bytes) -> int:
-    try:
-        (version,) = _INT16.unpack_from(blob)
-    except struct_error as error:
-        raise MalformedMessage(f"blob of {len(blob)} bytes") from error
+    version = decode_int16(blob, "blob")
     if version < 0:
         raise MalformedMessage(f"blob of version {version}")
-    return int(version)
+    return version

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
-from typing import ClassVar, Final, NamedTuple, TypeAlias, TypeVar
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
+from groupkeeper.protocol.codec import MalformedMessage, decode_int16, decode_prefix, decode_value, encode_behind
 from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
@@ -148,11 +148,6 @@ class UnknownRecord(NamedTuple):
     key_type: int
 
 
-class UnknownValueVersion(MalformedMessage):
-    """The value of a known type has a version that no schema describes; loading its partition must fail."""
-
-
-V = TypeVar("V", bound=RootMessage)
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _INT64: Final = Struct(">q")
@@ -164,50 +159,24 @@ _TOPIC_ID_TAG: Final = b"\x01\x00\x10"
 """One tagged field: number 0, of 16 bytes."""
 _LEGACY_OFFSET_COMMIT: Final = 0
 _STREAMS_TYPES = frozenset((17, 19, 20, 21, 22, 23))
-_CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
-    OffsetCommitKey.RECORD_TYPE: (OffsetCommitKey, OffsetCommitValue),
-    GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
-    ConsumerGroupMetadataKey.RECORD_TYPE: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-    ConsumerGroupPartitionMetadataKey.RECORD_TYPE: (
-        ConsumerGroupPartitionMetadataKey,
-        ConsumerGroupPartitionMetadataValue,
-    ),
-    ConsumerGroupMemberMetadataKey.RECORD_TYPE: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-    ConsumerGroupTargetAssignmentMetadataKey.RECORD_TYPE: (
-        ConsumerGroupTargetAssignmentMetadataKey,
-        ConsumerGroupTargetAssignmentMetadataValue,
-    ),
-    ConsumerGroupTargetAssignmentMemberKey.RECORD_TYPE: (
-        ConsumerGroupTargetAssignmentMemberKey,
-        ConsumerGroupTargetAssignmentMemberValue,
-    ),
-    ConsumerGroupCurrentMemberAssignmentKey.RECORD_TYPE: (
-        ConsumerGroupCurrentMemberAssignmentKey,
-        ConsumerGroupCurrentMemberAssignmentValue,
-    ),
-    ShareGroupMemberMetadataKey.RECORD_TYPE: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-    ShareGroupMetadataKey.RECORD_TYPE: (ShareGroupMetadataKey, ShareGroupMetadataValue),
-    ShareGroupTargetAssignmentMetadataKey.RECORD_TYPE: (
-        ShareGroupTargetAssignmentMetadataKey,
-        ShareGroupTargetAssignmentMetadataValue,
-    ),
-    ShareGroupTargetAssignmentMemberKey.RECORD_TYPE: (
-        ShareGroupTargetAssignmentMemberKey,
-        ShareGroupTargetAssignmentMemberValue,
-    ),
-    ShareGroupCurrentMemberAssignmentKey.RECORD_TYPE: (
-        ShareGroupCurrentMemberAssignmentKey,
-        ShareGroupCurrentMemberAssignmentValue,
-    ),
-    ShareGroupStatePartitionMetadataKey.RECORD_TYPE: (
-        ShareGroupStatePartitionMetadataKey,
-        ShareGroupStatePartitionMetadataValue,
-    ),
-    ConsumerGroupRegularExpressionKey.RECORD_TYPE: (
-        ConsumerGroupRegularExpressionKey,
-        ConsumerGroupRegularExpressionValue,
-    ),
-}
+_PAIRS: tuple[tuple[type[_Key], type[_Value]], ...] = (
+    (OffsetCommitKey, OffsetCommitValue),
+    (GroupMetadataKey, GroupMetadataValue),
+    (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    (ShareGroupMetadataKey, ShareGroupMetadataValue),
+    (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+    (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+)
+_CLASSES: dict[int, tuple[type[Key], type[Value]]] = {pair[0].RECORD_TYPE: pair for pair in _PAIRS}
 _WRITTEN_VERSIONS: dict[type[RootMessage], int] = {GroupMetadataValue: 3, OffsetCommitValue: _OFFSET_VERSION}
 _VERSION_WITH_EXPIRATION: Final = 1
 
@@ -215,14 +184,13 @@ _VERSION_WITH_EXPIRATION: Final = 1
 def decode_record(key: bytes, value: bytes | None) -> Entry | Tombstone | UnknownRecord:
     """The record with these bytes; type 0, the oldest form of offset commits, is returned as type 1.
 
-    Raises MalformedMessage for bytes that no schema describes, its subclass UnknownValueVersion for the version of
-    a value.
+    Raises MalformedMessage for bytes that no schema describes; loading their partition must fail.
     """
     if value is not None and key.startswith(_OFFSET_KEY):
         commit = _decode_offset_commit(key, value)
         if commit is not None:
             return commit
-    record_type = _leading_int16(key, "key")
+    record_type = decode_int16(key, "key")
     if record_type == _LEGACY_OFFSET_COMMIT:
         return _decode_legacy_offset_commit(key, value)
     classes = _classes_of(record_type)
@@ -232,7 +200,7 @@ def decode_record(key: bytes, value: bytes | None) -> Entry | Tombstone | Unknow
     decoded_key, _ = decode_prefix(key_class, key, 0, 2)
     if value is None:
         return Tombstone(decoded_key)
-    return Entry(decoded_key, _decode_value(value_class, value))
+    return Entry(decoded_key, decode_value(value_class, value))
 
 
 def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
@@ -247,16 +215,13 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
             encoded = _encode_offset_commit(commit, committed)
             if encoded is not None:
                 return encoded
-    key = bytearray(_INT16.pack(record.key.RECORD_TYPE))
-    encode_into(key, record.key, 0)
+    key = encode_behind(record.key.RECORD_TYPE, record.key, 0)
     if isinstance(record, Tombstone):
-        return bytes(key), None
+        return key, None
     version = _WRITTEN_VERSIONS.get(type(record.value), 0)
     if isinstance(record.value, OffsetCommitValue) and record.value.expire_timestamp != -1:
         version = _VERSION_WITH_EXPIRATION
-    value = bytearray(_INT16.pack(version))
-    encode_into(value, record.value, version)
-    return bytes(key), bytes(value)
+    return key, encode_behind(version, record.value, version)
 
 
 def _encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
@@ -310,17 +275,10 @@ def _decode_legacy_offset_commit(key: bytes, value: bytes | None) -> Entry | Tom
     commit_key = OffsetCommitKey(legacy_key.group, legacy_key.topic, legacy_key.partition)
     if value is None:
         return Tombstone(commit_key)
-    legacy = _decode_value(LegacyOffsetCommitValue, value)
+    legacy = decode_value(LegacyOffsetCommitValue, value)
     return Entry(
         commit_key, OffsetCommitValue(legacy.offset, metadata=legacy.metadata, commit_timestamp=legacy.commit_timestamp)
     )
-
-
-def _decode_value(value_class: type[V], value: bytes) -> V:
-    version = _leading_int16(value, "value")
-    if not value_class.MIN_VERSION <= version <= value_class.MAX_VERSION:
-        raise UnknownValueVersion(f"{value_class.__name__} has no version {version}")
-    return decode_prefix(value_class, value, version, 2)[0]
 
 
 def _classes_of(record_type: int) -> tuple[type[Key], type[Value]] | None:
@@ -329,10 +287,3 @@ def _classes_of(record_type: int) -> tuple[type[Key], type[Value]] | None:
     from groupkeeper.protocol.streams_records import STREAMS_CLASSES
 
     return STREAMS_CLASSES[record_type]
-
-
-def _leading_int16(buf: bytes, what: str) -> int:
-    try:
-        return int(_INT16.unpack_from(buf)[0])
-    except struct_error as error:
-        raise MalformedMessage(f"{what} of {len(buf)} bytes") from error

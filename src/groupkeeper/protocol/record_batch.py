@@ -44,8 +44,8 @@ _HEADER: Final = Struct(">qiibIhiqqqhii")
 _new_tuple: Final = tuple.__new__
 """Makes a header without the check of the field count that `_make` adds."""
 _UNCHECKED: Final = Struct(">qiibI")
-_CHECKED: Final = Struct(">hiqqqhii")
-"""`_UNCHECKED` and `_CHECKED` are the two parts of the header: the checksum covers the second."""
+CHECKED: Final = Struct(">hiqqqhii")
+"""`_UNCHECKED` and `CHECKED` are the two parts of the header: the checksum covers the second."""
 _CRC: Final = Struct(">I")
 _FRONT: Final = Struct(">qii")
 _SHORT_PAIR: Final = Struct(">hh")
@@ -248,7 +248,7 @@ def write_batch(
     body = compress(compression, _write_records(records, deltas, offset_deltas))
     attributes = CODECS.index(compression)
     attributes |= (log_append_time_ms is not None) << 3 | is_transactional << 4 | is_control << 5
-    checked = _CHECKED.pack(
+    checked = CHECKED.pack(
         attributes,
         offset_deltas[-1],
         base_timestamp,
@@ -258,9 +258,7 @@ def write_batch(
         base_sequence,
         len(records),
     )
-    checked += body
-    front = _FRONT.pack(base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch)
-    return b"".join((front, b"\x02", _CRC.pack(crc32c(checked)), checked))
+    return assembled(base_offset, partition_leader_epoch, checked + body)
 
 
 def write_pairs(
@@ -296,7 +294,13 @@ def write_pairs(
         body = compress(compression, body)
         attributes |= CODECS.index(compression)
     last = count - 1
-    checked = _CHECKED.pack(attributes, last, timestamp, timestamp, producer_id, producer_epoch, -1, count) + body
+    checked = CHECKED.pack(attributes, last, timestamp, timestamp, producer_id, producer_epoch, -1, count) + body
+    length = _CHECKED_AT - 12 + len(checked)
+    return _UNCHECKED.pack(base_offset, length, partition_leader_epoch, 2, crc32c(checked)) + checked
+
+
+def assembled(base_offset: int, partition_leader_epoch: int, checked: bytes) -> bytes:
+    """A batch of format 2 from the part that its checksum covers."""
     length = _CHECKED_AT - 12 + len(checked)
     return _UNCHECKED.pack(base_offset, length, partition_leader_epoch, 2, crc32c(checked)) + checked
 

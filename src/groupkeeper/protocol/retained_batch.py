@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from google_crc32c import value as crc32c
-
 from groupkeeper.protocol.compression import CODECS, CorruptRecord, compress, decompress
 from groupkeeper.protocol.record import CODEC_MASK, BatchHeader
-from groupkeeper.protocol.record_batch import HEADER_SIZE
+from groupkeeper.protocol.record_batch import CHECKED, HEADER_SIZE, assembled
 from groupkeeper.protocol.zigzag import SIGNED, ZIGZAG, read_zigzag
 
-_CHECKED = Struct(">hiqqqhii")
-_FRONT = Struct(">qiiBI")
-_CHECKED_AT = 21
 _DELETE_HORIZON = 0x40
 _CHECKED_ORDER = 10_000
 """Compressed batches with at least this many records must have rising offsets: an earlier version accepted millions of
@@ -127,22 +121,17 @@ def retained_batch(
             attributes |= _DELETE_HORIZON
             base_timestamp = delete_horizon_ms
         packed = compress(CODECS[attributes & CODEC_MASK], records)
-    checked = (
-        _CHECKED.pack(
-            attributes,
-            header.last_offset_delta,
-            base_timestamp,
-            max_timestamp,
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            len(entries),
-        )
-        + packed
+    checked = CHECKED.pack(
+        attributes,
+        header.last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        len(entries),
     )
-    length = _CHECKED_AT - 12 + len(checked)
-    front = _FRONT.pack(header.base_offset, length, header.partition_leader_epoch, 2, crc32c(checked))
-    return front + checked
+    return assembled(header.base_offset, header.partition_leader_epoch, checked + packed)
 
 
 def _shifted(body: bytes, entries: Sequence[BatchEntry], shift: int) -> bytes:

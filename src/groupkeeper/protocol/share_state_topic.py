@@ -6,14 +6,11 @@ in that version; a null value is a tombstone.
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as struct_error
 from typing import NamedTuple, TypeAlias
 
-from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
+from groupkeeper.protocol.codec import decode_int16, decode_prefix, decode_value, encode_behind
 from groupkeeper.protocol.messages import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
 
-_INT16 = Struct(">h")
 _VERSION = 0
 
 
@@ -44,39 +41,18 @@ def decode_share_state(key: bytes, value: bytes | None) -> ShareStateRecord | No
     """The record with these bytes; None for one of an unknown type, and for a tombstone of updates, which no broker
     writes: both are skipped. Raises `MalformedMessage`.
     """
-    record_type = _leading_int16(key, "key")
+    record_type = decode_int16(key, "key")
     if record_type == ShareSnapshotKey.RECORD_TYPE:
         snapshot_key, _ = decode_prefix(ShareSnapshotKey, key, 0, 2)
         if value is None:
             return ShareTombstone(snapshot_key)
-        _require_version(value)
-        return ShareSnapshot(snapshot_key, decode_prefix(ShareSnapshotValue, value, _VERSION, 2)[0])
+        return ShareSnapshot(snapshot_key, decode_value(ShareSnapshotValue, value))
     if record_type == ShareUpdateKey.RECORD_TYPE and value is not None:
-        _require_version(value)
-        update_key, _ = decode_prefix(ShareUpdateKey, key, 0, 2)
-        return ShareUpdate(update_key, decode_prefix(ShareUpdateValue, value, _VERSION, 2)[0])
+        return ShareUpdate(decode_prefix(ShareUpdateKey, key, 0, 2)[0], decode_value(ShareUpdateValue, value))
     return None
 
 
 def encode_share_state(record: ShareStateRecord) -> tuple[bytes, bytes | None]:
     """Key and value bytes of a record; no value for a tombstone."""
-    key = bytearray(_INT16.pack(record.key.RECORD_TYPE))
-    encode_into(key, record.key, 0)
-    if isinstance(record, ShareTombstone):
-        return bytes(key), None
-    value = bytearray(_INT16.pack(_VERSION))
-    encode_into(value, record.value, _VERSION)
-    return bytes(key), bytes(value)
-
-
-def _require_version(value: bytes) -> None:
-    version = _leading_int16(value, "value")
-    if version != _VERSION:
-        raise MalformedMessage(f"records of share state have no version {version}")
-
-
-def _leading_int16(buf: bytes, what: str) -> int:
-    try:
-        return int(_INT16.unpack_from(buf)[0])
-    except struct_error as error:
-        raise MalformedMessage(f"{what} of {len(buf)} bytes") from error
+    key = encode_behind(record.key.RECORD_TYPE, record.key, 0)
+    return key, None if isinstance(record, ShareTombstone) else encode_behind(_VERSION, record.value, _VERSION)

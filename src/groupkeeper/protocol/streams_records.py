@@ -26,21 +26,13 @@ StreamsValue: TypeAlias = (
 )
 """Every value of a streams group."""
 
-STREAMS_CLASSES: dict[int, tuple[type[StreamsKey], type[StreamsValue]]] = {
-    m.StreamsGroupMetadataKey.RECORD_TYPE: (m.StreamsGroupMetadataKey, m.StreamsGroupMetadataValue),
-    m.StreamsGroupMemberMetadataKey.RECORD_TYPE: (m.StreamsGroupMemberMetadataKey, m.StreamsGroupMemberMetadataValue),
-    m.StreamsGroupTargetAssignmentMetadataKey.RECORD_TYPE: (
-        m.StreamsGroupTargetAssignmentMetadataKey,
-        m.StreamsGroupTargetAssignmentMetadataValue,
-    ),
-    m.StreamsGroupTargetAssignmentMemberKey.RECORD_TYPE: (
-        m.StreamsGroupTargetAssignmentMemberKey,
-        m.StreamsGroupTargetAssignmentMemberValue,
-    ),
-    m.StreamsGroupCurrentMemberAssignmentKey.RECORD_TYPE: (
-        m.StreamsGroupCurrentMemberAssignmentKey,
-        m.StreamsGroupCurrentMemberAssignmentValue,
-    ),
-    m.StreamsGroupTopologyKey.RECORD_TYPE: (m.StreamsGroupTopologyKey, m.StreamsGroupTopologyValue),
-}
+_PAIRS: tuple[tuple[type[StreamsKey], type[StreamsValue]], ...] = (
+    (m.StreamsGroupMetadataKey, m.StreamsGroupMetadataValue),
+    (m.StreamsGroupMemberMetadataKey, m.StreamsGroupMemberMetadataValue),
+    (m.StreamsGroupTargetAssignmentMetadataKey, m.StreamsGroupTargetAssignmentMetadataValue),
+    (m.StreamsGroupTargetAssignmentMemberKey, m.StreamsGroupTargetAssignmentMemberValue),
+    (m.StreamsGroupCurrentMemberAssignmentKey, m.StreamsGroupCurrentMemberAssignmentValue),
+    (m.StreamsGroupTopologyKey, m.StreamsGroupTopologyValue),
+)
+STREAMS_CLASSES = {pair[0].RECORD_TYPE: pair for pair in _PAIRS}
 """Key and value classes by record type."""

@@ -6,14 +6,10 @@ in that version; a null value is a tombstone.
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as struct_error
 from typing import NamedTuple
 
-from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
+from groupkeeper.protocol.codec import decode_int16, decode_prefix, decode_value, encode_behind
 from groupkeeper.protocol.messages import TransactionLogKey, TransactionLogValue
-
-_INT16 = Struct(">h")
 
 PLAIN_VERSION = 0
 FLEXIBLE_VERSION = 1
@@ -38,26 +34,20 @@ TransactionRecord = TransactionEntry | TransactionTombstone
 
 def decode_transaction(key: bytes, value: bytes | None) -> TransactionRecord | None:
     """The record with these bytes; None for a key of an unknown type, which is skipped. Raises MalformedMessage."""
-    if _leading_int16(key, "key") != TransactionLogKey.RECORD_TYPE:
+    if decode_int16(key, "key") != TransactionLogKey.RECORD_TYPE:
         return None
     decoded, _ = decode_prefix(TransactionLogKey, key, 0, 2)
     if value is None:
         return TransactionTombstone(decoded.transactional_id)
-    version = _leading_int16(value, "value")
-    if not TransactionLogValue.MIN_VERSION <= version <= TransactionLogValue.MAX_VERSION:
-        raise MalformedMessage(f"TransactionLogValue has no version {version}")
-    return TransactionEntry(decoded.transactional_id, decode_prefix(TransactionLogValue, value, version, 2)[0])
+    return TransactionEntry(decoded.transactional_id, decode_value(TransactionLogValue, value))
 
 
 def encode_transaction(record: TransactionRecord, version: int) -> tuple[bytes, bytes | None]:
     """Key and value bytes of a record, the value in a version; None for a tombstone."""
-    key = bytearray(_INT16.pack(TransactionLogKey.RECORD_TYPE))
-    encode_into(key, TransactionLogKey(record.transactional_id), 0)
+    key = encode_behind(TransactionLogKey.RECORD_TYPE, TransactionLogKey(record.transactional_id), 0)
     if isinstance(record, TransactionTombstone):
-        return bytes(key), None
-    value = bytearray(_INT16.pack(version))
-    encode_into(value, record.value if version > PLAIN_VERSION else _plain(record.value), version)
-    return bytes(key), bytes(value)
+        return key, None
+    return key, encode_behind(version, record.value if version > PLAIN_VERSION else _plain(record.value), version)
 
 
 def _plain(value: TransactionLogValue) -> TransactionLogValue:
@@ -71,10 +61,3 @@ def _plain(value: TransactionLogValue) -> TransactionLogValue:
         transaction_last_update_timestamp_ms=value.transaction_last_update_timestamp_ms,
         transaction_start_timestamp_ms=value.transaction_start_timestamp_ms,
     )
-
-
-def _leading_int16(buf: bytes, what: str) -> int:
-    try:
-        return int(_INT16.unpack_from(buf)[0])
-    except struct_error as error:
-        raise MalformedMessage(f"{what} of {len(buf)} bytes") from error

@@ -14,10 +14,8 @@ from typing import ClassVar, TypeAlias
 
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.value_map import ValueMap
-from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
-from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-
-CONSUMER_PROTOCOL_TYPE = "consumer"
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """A member's assignment protocols by preference: (name, metadata)."""
@@ -126,7 +124,7 @@ class Roster:
 
     def uses_consumer_protocol(self) -> bool:
         """Whether members are Kafka consumers, whose metadata may contain subscriptions."""
-        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return self.protocol_type == PROTOCOL_TYPE
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
         """The union of members' subscriptions, or None when they are not known."""
@@ -137,7 +135,7 @@ class Roster:
         topics: set[str] = set()
         for member in self.members.values():
             try:
-                topics.update(read_subscribed_topics(member.metadata(self.protocol_name)))
+                topics.update(decode_subscribed_topics(member.metadata(self.protocol_name)))
             except MalformedMessage:
                 return None
         return frozenset(topics)
@@ -243,14 +241,3 @@ def state_of(roster: Roster, rebalance: Rebalance | None) -> GroupState:
     if isinstance(rebalance, Syncing):
         return GroupState.COMPLETING_REBALANCE
     return GroupState.STABLE if roster.members else GroupState.EMPTY
-
-
-def read_subscribed_topics(metadata: bytes) -> list[str]:
-    """Topics of a ConsumerProtocolSubscription of any version, by its version-0 prefix. Raises
-    `MalformedMessage`.
-    """
-    version = int.from_bytes(metadata[:2], "big", signed=True)
-    if len(metadata) < 2 or version < 0:
-        raise MalformedMessage("no consumer protocol version")
-    subscription, _ = decode_prefix(ConsumerProtocolSubscription, metadata, 0, 2)
-    return list(subscription.topics)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic import join as classic_join
-from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE
 from groupkeeper.coordinator.consumer.conversion import (
     downgrade,
     encode_target,
@@ -32,7 +31,7 @@ from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription
+from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -87,7 +86,7 @@ def _check_join(group: ConsumerGroup, settings: Settings, request: m.JoinGroupRe
     for member in group.members.values():
         if member.classic is not None:
             offered &= {name for name, _ in member.classic.protocols}
-    if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not offered:
+    if request.protocol_type != PROTOCOL_TYPE or not offered:
         raise errors.InconsistentGroupProtocol
 
 
@@ -147,7 +146,7 @@ def _replaces_last(step: Step, instance_id: str | None) -> bool:
 def _joined(member: ConsumerMember, classic: ClassicMetadata) -> m.JoinGroupResponse:
     return m.JoinGroupResponse(
         generation_id=member.member_epoch,
-        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol_type=PROTOCOL_TYPE,
         protocol_name=classic.protocols[0][0],
         member_id=member.member_id,
     )
@@ -168,17 +167,14 @@ def sync(step: Step, request: m.SyncGroupRequest) -> Result:
     """Replies with a member's assignment at once: the coordinator assigns, not a leader."""
     member, classic = _classic_member(step.group, request)
     protocol_name, group_id = classic.protocols[0][0], request.group_id
-    if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or request.protocol_name not in (
-        None,
-        protocol_name,
-    ):
+    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, protocol_name):
         raise errors.InconsistentGroupProtocol
     if step.group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
         rejoin = Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms, keeps_earlier=True)
         return Immediate(m.SyncGroupResponse(error_code=errors.RebalanceInProgress.code), timers=(rejoin,))
     return Result(
         m.SyncGroupResponse(
-            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            protocol_type=PROTOCOL_TYPE,
             protocol_name=protocol_name,
             assignment=encode_target({one: list(some) for one, some in member.assigned.items()}, step.topics, classic),
         ),

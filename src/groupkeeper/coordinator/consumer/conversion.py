@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member, Roster
+from groupkeeper.coordinator.classic.group import ClassicGroup, Member, Roster
 from groupkeeper.coordinator.classic.record import group_record, group_tombstone
 from groupkeeper.coordinator.classic.step import Step as ClassicStep
 from groupkeeper.coordinator.classic.step import refuse_parked
@@ -28,6 +28,7 @@ from groupkeeper.coordinator.kernel.timers import (
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import (
+    PROTOCOL_TYPE,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     decode_assignment,
@@ -79,7 +80,7 @@ def _check_upgrade(group: ClassicGroup, settings: Settings) -> None:
     reason = None
     if settings.group_consumer_migration_policy not in _UPGRADE_POLICIES:
         reason = "online upgrade is disabled"
-    elif group.roster.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    elif group.roster.protocol_type != PROTOCOL_TYPE:
         reason = "the group does not use the consumer embedded protocol"
     elif len(group.roster.members) > settings.group_consumer_max_size:
         reason = "the group size exceeds the consumer group maximum size"
@@ -172,7 +173,7 @@ def downgrade(step: Step, leaving: Collection[str], response: Message | None, *,
     unless it `must_rebalance` at once. Replaces the records of the step.
     """
     group, logged = step.group, step.logged
-    roster = Roster(protocol_type=CONSUMER_PROTOCOL_TYPE, generation=logged.group_epoch, state_since_ms=step.now_ms)
+    roster = Roster(protocol_type=PROTOCOL_TYPE, generation=logged.group_epoch, state_since_ms=step.now_ms)
     for member_id, member in group.members.items():
         if member_id not in leaving:
             target = group.targets.get(member_id, {})
