@@ -1,6 +1,5 @@
 """Workers of a share group: they take jobs from one partition, one by one, until all are done (confluent-kafka)."""
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from confluent_kafka import AcknowledgeType, KafkaException, Producer, ShareCons
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from groupkeeper.demo.stage import Terminal, TourFailed, emphasised, say
-from groupkeeper.demo.traffic import PATIENCE_S, client_settings
+from groupkeeper.demo.traffic import PATIENCE_S, LiveMember, client_settings, running
 
 SHARE_GROUP = "packing"
 TOPIC = "parcels"
@@ -36,7 +35,7 @@ def prepare(bootstrap: str, group_id: str) -> None:
         raise TourFailed("the jobs of the share group were not acknowledged")
 
 
-class Worker(threading.Thread):
+class Worker(LiveMember):
     """A member of a share group: accepts finished tasks, and rejects impossible ones.
 
     Attributes:
@@ -44,10 +43,9 @@ class Worker(threading.Thread):
     """
 
     def __init__(self, bootstrap: str, group_id: str, client_id: str) -> None:
-        super().__init__(name=client_id, daemon=True)
+        super().__init__(client_id)
         self.accepted = 0
         self.rejected = 0
-        self.stopping = threading.Event()
         self._settings = {
             **client_settings(bootstrap),
             "group.id": group_id,
@@ -82,20 +80,13 @@ class Worker(threading.Thread):
 def live_workers(bootstrap: str, group_id: str, count: int) -> Iterator[list[Worker]]:
     """Workers that have done every job between them, and stay; they leave at the end."""
     workers = [Worker(bootstrap, group_id, f"{group_id}-{number}") for number in range(1, count + 1)]
-    try:
-        for worker in workers:
-            worker.start()
+    with running(workers):
         deadline = time.monotonic() + PATIENCE_S
         while sum(worker.accepted + worker.rejected for worker in workers) < JOBS:
             if time.monotonic() > deadline:
                 raise TourFailed(f"{[(one.name, one.accepted, one.rejected) for one in workers]} of {JOBS} jobs")
             workers[0].stopping.wait(0.05)
         yield workers
-    finally:
-        for worker in workers:
-            worker.stopping.set()
-        for worker in workers:
-            worker.join(timeout=5)
 
 
 def work_off_a_queue(terminal: Terminal) -> None:

@@ -4,7 +4,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -120,17 +120,24 @@ def read_in_group(bootstrap: str, group_id: str, wanted: int) -> DemoReading:
     return DemoReading(counts, oldest_ms)
 
 
-class DemoMember(threading.Thread):
+class LiveMember(threading.Thread):
+    """A member of a group, which leaves it when `stopping` is set."""
+
+    def __init__(self, client_id: str) -> None:
+        super().__init__(name=client_id, daemon=True)
+        self.stopping = threading.Event()
+
+
+class DemoMember(LiveMember):
     """A member of a group that reads and commits until it is stopped (kafka-python)."""
 
     def __init__(self, bootstrap: str, group_id: str, client_id: str) -> None:
-        super().__init__(name=client_id, daemon=True)
+        super().__init__(client_id)
         self.bootstrap = bootstrap
         self.group_id = group_id
         self.client_id = client_id
         self.read = 0
         self.partitions = 0
-        self.stopping = threading.Event()
 
     def run(self) -> None:
         consumer = KafkaConsumer(
@@ -155,6 +162,20 @@ class DemoMember(threading.Thread):
             consumer.close()
 
 
+@contextmanager
+def running(members: Sequence[LiveMember]) -> Iterator[None]:
+    """Members of a group that leave at the end."""
+    try:
+        for member in members:
+            member.start()
+        yield
+    finally:
+        for member in members:
+            member.stopping.set()
+        for member in members:
+            member.join(timeout=5)
+
+
 def wait_until_all_is_read(members: list[DemoMember], wanted: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while sum(member.read for member in members) < wanted or not all(member.partitions for member in members):
@@ -169,13 +190,6 @@ def wait_until_all_is_read(members: list[DemoMember], wanted: int) -> None:
 def live_members(bootstrap: str, group_id: str, count: int, wanted: int) -> Iterator[list[DemoMember]]:
     """Members that share the partitions of both topics and have read `wanted` records; they leave at the end."""
     members = [DemoMember(bootstrap, group_id, f"{group_id}-{number}") for number in range(1, count + 1)]
-    try:
-        for member in members:
-            member.start()
+    with running(members):
         wait_until_all_is_read(members, wanted)
         yield members
-    finally:
-        for member in members:
-            member.stopping.set()
-        for member in members:
-            member.join(timeout=5)

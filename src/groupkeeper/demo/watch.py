@@ -31,16 +31,7 @@ def watch_groups(terminal: Terminal) -> None:
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
         say("  (groupkeeper serve is left out: in a checkout, pip install '.[serve]' installs it)")
         return
-    words = [
-        "groupkeeper",
-        "serve",
-        "--bootstrap-server",
-        f"demo={terminal.address}",
-        "--port",
-        "0",
-        "--history",
-        "off",
-    ]
+    words = f"groupkeeper serve --bootstrap-server demo={terminal.address} --port 0 --history off".split()
     say(f"\n$ {shell.text(words)}")
     started = time.monotonic()
     with _serving(words) as site:

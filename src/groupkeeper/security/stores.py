@@ -24,7 +24,7 @@ class StoreIdentity(NamedTuple):
     password: str | None
 
     def __repr__(self) -> str:
-        return "Identity(…)"
+        return "StoreIdentity(…)"
 
 
 class _Source(NamedTuple):

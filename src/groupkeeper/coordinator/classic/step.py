@@ -99,9 +99,6 @@ class Step:
         for call_id in calls:
             self._released[call_id] = response
 
-    def mark(self, meter: Meter) -> None:
-        self._marks.append((meter, 1))
-
     def result(self, response: Message | None = None, *, parked: int | None = None) -> Result:
         """The step's outcome, with the `response` for the caller, or with the id of the `parked` call; both None
         without a caller.
@@ -283,7 +280,7 @@ class Step:
             self.release(calls, self.assignment_response(member_id))
             self.renew_session(self.roster.members[member_id])
         self.rebalance = None
-        self.mark(Meter.GROUP_COMPLETED_REBALANCE)
+        self._marks.append((Meter.GROUP_COMPLETED_REBALANCE, 1))
 
     def assignment_response(self, member_id: str) -> SyncGroupResponse:
         return SyncGroupResponse(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from groupkeeper.coordinator.assignors import ASSIGNORS
 from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.classic.record import group_tombstone
-from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.conversion import remove_or_downgrade, upgrade
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.consumer.reconcile import ReportedPartitions
@@ -17,9 +16,8 @@ from groupkeeper.coordinator.epochs.checks import check_size, check_texts, known
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.epochs.log import by_topic
 from groupkeeper.coordinator.kernel.group import GroupState
-from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Revocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedAssignor
 from groupkeeper.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -176,10 +174,7 @@ def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeat
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEFT_EPOCH:
         return remove_or_downgrade(step, (member.member_id,), response)
-    # The member may come back under another member id; until then it keeps its place. Commits with any epoch of its
-    # next process are valid, so the epochs of its partitions start over.
-    assigned = {topic_id: dict.fromkeys(some, 0) for topic_id, some in member.assigned.items()}
-    left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
-    step.write(consumer_records.assignment_record(group.group_id, left))
-    step.arm(Disarm(Revocation(group.group_id, member.member_id)))
+    # The member may come back under another member id. Commits with any epoch of its next process are valid, so the
+    # epochs of its partitions start over.
+    step.set_aside(member, {topic_id: dict.fromkeys(some, 0) for topic_id, some in member.assigned.items()})
     return step.result(response)

@@ -15,7 +15,7 @@ from groupkeeper.coordinator.consumer.group import (
     OwnedPartitions,
     ResolvedRegex,
 )
-from groupkeeper.coordinator.consumer.records import partition_metadata_tombstone, regex_tombstone, target_record
+from groupkeeper.coordinator.consumer.records import partition_metadata_tombstone, regex_tombstone
 from groupkeeper.coordinator.epochs.log import GroupLog, RecordClasses, count_subscriptions
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.protocol import messages as m
@@ -32,10 +32,7 @@ class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
         m.ConsumerGroupCurrentMemberAssignmentKey,
     )
     left: ClassVar = {"state": STABLE, "assigned": {}, "pending_revocation": {}}
-    target_record = staticmethod(target_record)
-
-    def new_member(self, member_id: str) -> ConsumerMember:
-        return ConsumerMember(member_id)
+    member_class = ConsumerMember
 
     def read_member(self, member: ConsumerMember, value: m.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
         stored = value.classic_member_metadata

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -144,10 +144,6 @@ def compute_targets(group: ConsumerGroup, settings: Settings, topics: TopicsImag
             ids_by_subscription[subscription] = topics.ids_of(group.topics_of(member))
         topic_ids = ids_by_subscription[subscription]
         members[member_id] = MemberSpec(topic_ids, group.targets.get(member_id, {}), member.instance_id)
-    counts = _partition_counts(ids_by_subscription.values(), topics)
+    subscribed = frozenset[bytes]().union(*ids_by_subscription.values())
+    counts = {topic_id: topics.topics[topics.name_by_id[topic_id]].partition_count for topic_id in subscribed}
     return assignor(GroupSpec(members, counts, group.is_homogeneous))
-
-
-def _partition_counts(subscriptions: Iterable[frozenset[bytes]], topics: TopicsImage) -> Mapping[bytes, int]:
-    topic_ids = frozenset[bytes]().union(*subscriptions)
-    return {topic_id: topics.topics[topics.name_by_id[topic_id]].partition_count for topic_id in topic_ids}

@@ -33,17 +33,15 @@ class GroupLog(Generic[G, M, T]):
 
     Attributes:
         classes: of the type's records.
+        member_class: of the type's members, called with the member id.
         left: the fields of a member after its assignment was removed.
     """
 
     classes: ClassVar[RecordClasses]
+    member_class: ClassVar[type[Any]]
     left: ClassVar[Mapping[str, Any]]
 
     # --- what each group type defines
-
-    def new_member(self, member_id: str) -> M:
-        """A member before any of its records is replayed."""
-        raise NotImplementedError
 
     def read_member(self, member: M, value: Any) -> M:
         """The member as its record describes it."""
@@ -69,10 +67,6 @@ class GroupLog(Generic[G, M, T]):
 
     def move_assignment(self, group: G, old: M | None, new: M) -> None:
         """Called before a member's current assignment changes."""
-
-    def target_record(self, group_id: str, member_id: str, target: T) -> Entry:
-        """A member's target assignment."""
-        raise NotImplementedError
 
     def other_tombstones(self, group: G) -> tuple[Iterable[Record], Iterable[Record]]:
         """Tombstones of the records that only this type has: the ones before the group's tombstone, and the ones after
@@ -147,7 +141,7 @@ class GroupLog(Generic[G, M, T]):
         if old is not None:
             self.count_member(group, old, -1)
         if value is not None:
-            group.members[member_id] = member = self.read_member(old or self.new_member(member_id), value)
+            group.members[member_id] = member = self.read_member(old or self.member_class(member_id), value)
             self.count_member(group, member, 1)
         elif old is not None:
             _require(old.member_epoch == LEFT_EPOCH, f"member {member_id} is deleted before its assignment")
@@ -157,7 +151,7 @@ class GroupLog(Generic[G, M, T]):
     def _replay_assignment(self, group: G, member_id: str, value: Any) -> None:
         old = group.members.get(member_id)
         if value is not None:
-            member = self.read_assignment(old or self.new_member(member_id), value)
+            member = self.read_assignment(old or self.member_class(member_id), value)
         elif old is not None:
             member = replace(old, member_epoch=LEFT_EPOCH, previous_member_epoch=LEFT_EPOCH, **self.left)
         else:

@@ -131,13 +131,13 @@ class EpochStep(Generic[G]):
 
     def write_targets(self, targets: Mapping[str, Any]) -> None:
         """Replaces the target assignment; writes only the targets of members whose target changed."""
-        group, log = self.group, self.log
+        group = self.group
         changed = [
-            log.target_record(group.group_id, member_id, target)
+            self.records.target_record(group.group_id, member_id, target)
             for member_id, target in targets.items()
             if group.targets.get(member_id) != target
         ]
-        self.write(*changed, log.target_epoch_record(group.group_id, group.group_epoch, self.now_ms))
+        self.write(*changed, self.log.target_epoch_record(group.group_id, group.group_epoch, self.now_ms))
 
     # --- members
 
@@ -156,6 +156,13 @@ class EpochStep(Generic[G]):
         timer = self.revocation(self.group.group_id, member.member_id)
         is_revoking = member.state == self.revoking
         self._timers.append(Arm(timer, member.rebalance_timeout_ms) if is_revoking else Disarm(timer))
+
+    def set_aside(self, member: Any, assigned: Mapping[Any, Any]) -> None:
+        """A static member leaves for a while: the group keeps its place, and what is assigned to it."""
+        assert self.revocation is not None
+        left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
+        self.write(self.records.assignment_record(self.group.group_id, left))
+        self.arm(Disarm(self.revocation(self.group.group_id, member.member_id)))
 
     def disarm_all(self, member_id: str) -> None:
         """Disarms every timer of a member."""
@@ -187,13 +194,13 @@ class EpochStep(Generic[G]):
 
     def replace_member(self, old: Any, member_id: str) -> Any:
         """Replaces a member by a new one, which takes over its target."""
-        group_id, log, old_id = self.group.group_id, self.log, old.member_id
+        group_id, old_id, records = self.group.group_id, old.member_id, self.records
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         self.write(
-            *log.member_tombstones(group_id, old_id),
-            self.records.member_record(group_id, new),
-            log.target_record(group_id, member_id, self.group.targets.get(old_id, ())),
-            self.records.assignment_record(group_id, new),
+            *self.log.member_tombstones(group_id, old_id),
+            records.member_record(group_id, new),
+            records.target_record(group_id, member_id, self.group.targets.get(old_id, ())),
+            records.assignment_record(group_id, new),
         )
         self.disarm_all(old_id)
         return new

@@ -16,7 +16,6 @@ from groupkeeper.coordinator.share.group import (
     ShareMember,
     TopicPartitions,
 )
-from groupkeeper.coordinator.share.records import target_record
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Tombstone
 
@@ -31,10 +30,7 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
         m.ShareGroupCurrentMemberAssignmentKey,
     )
     left: ClassVar = {"assigned": {}}
-    target_record = staticmethod(target_record)
-
-    def new_member(self, member_id: str) -> ShareMember:
-        return ShareMember(member_id)
+    member_class = ShareMember
 
     def read_member(self, member: ShareMember, value: m.ShareGroupMemberMetadataValue) -> ShareMember:
         return replace(

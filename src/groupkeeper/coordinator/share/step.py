@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from groupkeeper.coordinator.assignors import simple
 from groupkeeper.coordinator.assignors.spec import MemberSpec, TargetAssignment
@@ -29,6 +30,7 @@ from groupkeeper.coordinator.share_state.state import UNKNOWN_OFFSET
 
 class ShareStep(EpochStep[ShareGroup]):
     log = LOG
+    records: ClassVar = records
     session = ShareSession
     rebalance = Meter.SHARE_GROUP_REBALANCE
     soft: ShareSoft

@@ -8,11 +8,10 @@ from groupkeeper.coordinator.assignors.spec import TaskRole, Tasks
 from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.epochs.checks import check_size, known_or_new, require_member, unknown_member
-from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
+from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
 from groupkeeper.coordinator.kernel.group import GroupState
-from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import StreamsRevocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
@@ -239,9 +238,7 @@ def _leave(state: StateView, settings: Settings, request: StreamsGroupHeartbeatR
     if request.member_epoch == LEFT_EPOCH:
         step.remove_members((member.member_id,))
     else:
-        # The member keeps its place. Commits with any epoch of its next process are valid.
+        # Commits with any epoch of its next process are valid.
         assigned = {task: 0 if task.role is TaskRole.ACTIVE else since for task, since in member.assigned.items()}
-        left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
-        step.write(records.assignment_record(group.group_id, left))
-        step.arm(Disarm(StreamsRevocation(group.group_id, member.member_id)))
+        step.set_aside(member, assigned)
     return step.result(StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))

@@ -40,17 +40,15 @@ def reconcile_tasks(member: StreamsMember, goal: TaskGoal) -> StreamsMember:
 
     Raises `FencedMemberEpoch` for a member in an unknown state that still has tasks.
     """
-    match member.state:
-        case state if state == STABLE:
-            return member if member.member_epoch == goal.assignment_epoch else _next_assignment(member, goal)
-        case state if state == UNREVOKED_TASKS:
-            if _still_has(member.pending_revocation, goal):
-                return member
-        case state if state != UNRELEASED_TASKS:
-            if goal.reported is None or goal.reported:
-                raise FencedMemberEpoch(
-                    "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."
-                )
+    if member.is_reconciled_to(goal.assignment_epoch):
+        return member
+    if member.state == UNREVOKED_TASKS and _still_has(member.pending_revocation, goal):
+        return member
+    is_known = member.state in (STABLE, UNREVOKED_TASKS, UNRELEASED_TASKS)
+    if not is_known and (goal.reported is None or goal.reported):
+        raise FencedMemberEpoch(
+            "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."
+        )
     return _next_assignment(member, goal)
 
 

@@ -10,7 +10,6 @@ from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
 from groupkeeper.coordinator.epochs.log import GroupLog, RecordClasses
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs, UserEndpoint
-from groupkeeper.coordinator.streams.records import target_record
 from groupkeeper.coordinator.streams.topology import TopologyRecord
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
@@ -60,10 +59,7 @@ class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
         m.StreamsGroupCurrentMemberAssignmentKey,
     )
     left: ClassVar = {"assigned": {}, "pending_revocation": {}}
-    target_record = staticmethod(target_record)
-
-    def new_member(self, member_id: str) -> StreamsMember:
-        return StreamsMember(member_id)
+    member_class = StreamsMember
 
     def take_epoch(self, group: StreamsGroup, value: m.StreamsGroupMetadataValue) -> None:
         super().take_epoch(group, value)
