@@ -52,10 +52,10 @@ class Retries(NamedTuple):
 
 COORDINATOR_RETRIES = Retries()
 
-Locate = Callable[[list[K], bool, Deadline], Awaitable[Located[K]]]
+Locate = Callable[[list[K], bool], Awaitable[Located[K]]]
 """Finds the brokers of keys; the flag is true when cached brokers were wrong."""
 
-Ask = Callable[[Peer, list[K], Deadline], Awaitable[dict[K, V | Failure]]]
+Ask = Callable[[Peer, list[K]], Awaitable[dict[K, V | Failure]]]
 """Sends one request for some keys to one broker, and returns the result of each key."""
 
 
@@ -99,7 +99,7 @@ class Routed(Generic[K, V]):
     async def _find(self, keys: list[K], is_again: bool, backoff: Backoff) -> None:
         while keys:
             try:
-                located = await self._locate(keys, is_again, self._deadline)
+                located = await self._locate(keys, is_again)
             except errors.CallTimedOut as error:
                 self._time_out(keys, dict.fromkeys(keys, error))
                 return
@@ -126,7 +126,7 @@ class Routed(Generic[K, V]):
         while keys:
             try:
                 async with slots:
-                    results = await self._ask(peer, keys, self._deadline)
+                    results = await self._ask(peer, keys)
             except (errors.ConnectionFailed, errors.CallTimedOut) as error:
                 failures: dict[K, Failure] = dict.fromkeys(keys, error)
                 if isinstance(error, errors.ConnectionFailed):

@@ -55,7 +55,7 @@ def routed(
     retries: Retries = COORDINATOR_RETRIES,
 ) -> Routed[str, V]:
     """Makes a call on groups (or transactional ids), each sent to its coordinator."""
-    return Routed(cluster, deadline, locating(cluster, kind), ask, chunk=chunk, retries=retries)
+    return Routed(cluster, deadline, locating(cluster, kind, deadline), ask, chunk=chunk, retries=retries)
 
 
 async def of_one_group(
@@ -67,17 +67,17 @@ async def of_one_group(
 ) -> V:
     """Sends a call on one group to its coordinator. Raises the group's failure."""
 
-    async def ask_for_it(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, V | Failure]:
+    async def ask_for_it(peer: Peer, keys: list[str]) -> dict[str, V | Failure]:
         return {group_id: await ask(peer)}
 
     return (await routed(cluster, deadline, ask_for_it, retries=retries).run([group_id])).result(group_id)
 
 
-def locating(cluster: Cluster, kind: CoordinatorKind = GROUPS) -> Locate[str]:
+def locating(cluster: Cluster, kind: CoordinatorKind, deadline: Deadline) -> Locate[str]:
     """The lookup of coordinators: cached ones first, the others with as few requests as the broker allows."""
     memory = kind.memory(cluster)
 
-    async def locate(group_ids: list[str], is_again: bool, deadline: Deadline) -> Located[str]:
+    async def locate(group_ids: list[str], is_again: bool) -> Located[str]:
         located: Located[str] = Located()
         known: dict[int | None, list[str]] = {None: []}
         for group_id in group_ids:

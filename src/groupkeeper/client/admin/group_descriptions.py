@@ -61,32 +61,28 @@ class DescriptionCalls:
         """
         deadline = self._cluster.deadline("describeConsumerGroups", timeout_ms)
 
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
-            known = await ask_classic(peer, [key for key in keys if key in self._cluster.classic_groups], deadline)
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, ConsumerGroupDescription | Failure]:
+            known = await ask_classic(peer, [key for key in keys if key in self._cluster.classic_groups])
             # A group may have changed its type since it was listed: describe groups without a result in both ways.
             found = {key: one for key, one in known.items() if _is_there(one)}
             unknown = [key for key in keys if key not in found]
             if unknown:
-                found |= await ask_both(peer, unknown, deadline)
+                found |= await ask_both(peer, unknown)
             return found
 
-        async def ask_classic(
-            peer: Peer, keys: list[str], deadline: Deadline
-        ) -> dict[str, ConsumerGroupDescription | Failure]:
+        async def ask_classic(peer: Peer, keys: list[str]) -> dict[str, ConsumerGroupDescription | Failure]:
             if not keys:
                 return {}
             return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_consumer_group)
 
-        async def ask_both(
-            peer: Peer, keys: list[str], deadline: Deadline
-        ) -> dict[str, ConsumerGroupDescription | Failure]:
+        async def ask_both(peer: Peer, keys: list[str]) -> dict[str, ConsumerGroupDescription | Failure]:
             found: dict[str, ConsumerGroupDescription | Failure]
             try:
                 found = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
             except UnsupportedVersion as error:
                 found = dict.fromkeys(keys, error)
             firsts = {key: failure for key in keys if (failure := _may_be_classic(found.get(key))) is not None}
-            for key, one in (await ask_classic(peer, list(firsts), deadline)).items():
+            for key, one in (await ask_classic(peer, list(firsts))).items():
                 is_unknown_to_both = isinstance(one, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
                 found[key] = firsts[key] if is_unknown_to_both else one
             return found
@@ -103,7 +99,7 @@ class DescriptionCalls:
         """
         deadline = self._cluster.deadline("describeClassicGroups", timeout_ms)
 
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ClassicGroupDescription | Failure]:
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, ClassicGroupDescription | Failure]:
             return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_classic_group)
 
         wanted = several(group_ids, "group_ids")

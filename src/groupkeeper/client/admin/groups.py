@@ -92,7 +92,7 @@ class GroupCalls(DescriptionCalls):
         return await self._delete("deleteShareGroups", group_ids, timeout_ms)
 
     async def _delete(self, call: str, group_ids: Iterable[str], timeout_ms: int | None) -> Batch[str, None]:
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Failure | None]:
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, Failure | None]:
             response = await peer.ask(m.DeleteGroupsResponse, m.DeleteGroupsRequest(keys), deadline)
             return {each.group_id: failure_of(each.error_code, each.error_message) for each in response.results}
 
@@ -132,7 +132,7 @@ class GroupCalls(DescriptionCalls):
         """The coordinator of each group, always from a new lookup."""
         deadline = self._cluster.deadline("findCoordinators", timeout_ms)
 
-        async def answer_from_lookup(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Node | Failure]:
+        async def answer_from_lookup(peer: Peer, keys: list[str]) -> dict[str, Node | Failure]:
             return dict.fromkeys(keys, coordinator_at(peer))
 
         wanted = several(group_ids, "group_ids")

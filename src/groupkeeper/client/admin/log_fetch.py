@@ -164,7 +164,7 @@ async def read_logs(
     at = {tp: start for tp, (start, end) in ranges.items() if start < end}
     result: Batch[TopicPartition, None] = Batch(dict.fromkeys(tp for tp in ranges if tp not in at))
 
-    async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
+    async def ask(peer: Peer, keys: list[TopicPartition]) -> dict[TopicPartition, Failure | None]:
         fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), max_bytes or _BYTES_PER_PARTITION)
         results: dict[TopicPartition, Failure | None] = {}
         left = list(keys)

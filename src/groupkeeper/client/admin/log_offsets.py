@@ -59,9 +59,7 @@ class LogOffsetCalls:
         keyed(specs, TopicPartition, "specs", OffsetSpec)
         deadline = self._cluster.deadline("listOffsets", timeout_ms)
 
-        async def ask(
-            peer: Peer, keys: list[TopicPartition], deadline: Deadline
-        ) -> dict[TopicPartition, ListedOffset | Failure]:
+        async def ask(peer: Peer, keys: list[TopicPartition]) -> dict[TopicPartition, ListedOffset | Failure]:
             return await _ask(peer, {key: specs[key] for key in keys}, read_committed, deadline)
 
         return await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(specs))
@@ -72,7 +70,7 @@ def of_leaders(
 ) -> Routed[TopicPartition, V]:
     """Makes a call on partitions, each sent to its leader."""
 
-    async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
+    async def locate(keys: list[TopicPartition], is_again: bool) -> Located[TopicPartition]:
         return await locate_leaders(cluster, keys, is_again, deadline)
 
     return Routed(

@@ -40,7 +40,7 @@ Interned = dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[TopicPartition, .
 Wanted = Mapping[str, list[TopicPartition] | None]
 GroupOffsets = Batch[TopicPartition, OffsetAndMetadata | None]
 Outcome = Batch[TopicPartition, None]
-OfGroup = Callable[[Peer, str, Deadline], Awaitable[Outcome | Failure]]
+OfGroup = Callable[[Peer, str], Awaitable[Outcome | Failure]]
 
 
 class OffsetCalls:
@@ -83,7 +83,7 @@ class OffsetCalls:
         deadline = self._cluster.deadline("listConsumerGroupOffsets", timeout_ms)
         interned: Interned = {}
 
-        async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, CommittedOffsets | Failure]:
+        async def ask(peer: Peer, group_ids: list[str]) -> dict[str, CommittedOffsets | Failure]:
             async def fetch(keys: Sequence[str]) -> dict[str, CommittedOffsets | Failure]:
                 some = {group_id: wanted[group_id] for group_id in keys}
                 return await _fetch(peer, some, require_stable, deadline, interned)
@@ -126,11 +126,12 @@ class OffsetCalls:
         """
         for group_id, own in mapped(offsets, "offsets").items():
             keyed(own, TopicPartition, f"offsets[{group_id!r}]", OffsetAndMetadata)
+        deadline = self._cluster.deadline("alterConsumerGroupOffsets", timeout_ms)
 
-        async def ask(peer: Peer, group_id: str, deadline: Deadline) -> Outcome | Failure:
+        async def ask(peer: Peer, group_id: str) -> Outcome | Failure:
             return await _commit(peer, group_id, offsets[group_id], deadline)
 
-        return await self._each("alterConsumerGroupOffsets", offsets, ask, COMMIT_RETRIES, tell, timeout_ms)
+        return await self._each(deadline, offsets, ask, COMMIT_RETRIES, tell)
 
     async def delete_offsets_of_groups(
         self,
@@ -147,33 +148,32 @@ class OffsetCalls:
             group_id: list(dict.fromkeys(several(own, f"partitions[{group_id!r}]")))
             for group_id, own in mapped(partitions, "partitions").items()
         }
+        deadline = self._cluster.deadline("deleteConsumerGroupOffsets", timeout_ms)
 
-        async def ask(peer: Peer, group_id: str, deadline: Deadline) -> Outcome | Failure:
+        async def ask(peer: Peer, group_id: str) -> Outcome | Failure:
             return await _delete(peer, group_id, wanted[group_id], deadline)
 
-        return await self._each("deleteConsumerGroupOffsets", wanted, ask, COORDINATOR_RETRIES, tell, timeout_ms)
+        return await self._each(deadline, wanted, ask, COORDINATOR_RETRIES, tell)
 
     async def _each(
         self,
-        name: str,
+        deadline: Deadline,
         group_ids: Iterable[str],
         of_group: OfGroup,
         retries: Retries,
         tell: Callable[[], None] | None,
-        timeout_ms: int | None,
     ) -> Batch[str, Outcome]:
         """A request carries one group; requests are pipelined to each coordinator."""
 
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Outcome | Failure]:
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, Outcome | Failure]:
             async def ask_one(group_id: str) -> Outcome | Failure:
-                response = await of_group(peer, group_id, deadline)
+                response = await of_group(peer, group_id)
                 if tell is not None and not isinstance(response, Exception):
                     tell()
                 return response
 
             return dict(await one_by_one(keys, ask_one))
 
-        deadline = self._cluster.deadline(name, timeout_ms)
         return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_CHUNK, retries=retries).run(list(group_ids))
 
 

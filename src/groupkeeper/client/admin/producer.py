@@ -6,7 +6,6 @@ from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.client.batch import failure_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol.messages import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
@@ -18,7 +17,7 @@ async def produce(cluster: Cluster, tp: TopicPartition, batch: bytes, timeout_ms
     ClientError.
     """
 
-    async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
+    async def ask(peer: Peer, keys: list[TopicPartition]) -> dict[TopicPartition, int | Failure]:
         data = [TopicProduceData(tp.topic, partition_data=[PartitionProduceData(tp.partition, batch)])]
         response = await peer.ask(
             ProduceResponse, ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data), deadline

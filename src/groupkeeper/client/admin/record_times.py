@@ -9,7 +9,6 @@ from groupkeeper.client.admin.log_fetch import FetchedBatches, Isolation, LogFet
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders, should_stop_retrying
 from groupkeeper.client.admin.types import Batch, Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedResponse
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import Located, Routed
@@ -29,7 +28,7 @@ async def first_records(
 ) -> Batch[Position, FirstRecord | None]:
     """Admin.first_records."""
 
-    async def locate(keys: list[Position], is_again: bool, deadline: Deadline) -> Located[Position]:
+    async def locate(keys: list[Position], is_again: bool) -> Located[Position]:
         by_place: dict[TopicPartition, list[Position]] = {}
         for key in keys:
             by_place.setdefault(TopicPartition(key.topic, key.partition), []).append(key)
@@ -43,7 +42,7 @@ async def first_records(
             located.retry.update(dict.fromkeys(by_place[tp], failure))
         return located
 
-    async def ask(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Outcome]:
+    async def ask(peer: Peer, keys: list[Position]) -> dict[Position, Outcome]:
         fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), _BYTES_PER_PARTITION, isolation)
         return await _Search(keys).run(fetch)
 
@@ -51,8 +50,9 @@ async def first_records(
     found: Batch[Position, FirstRecord | None] = Batch()
     left = wanted
     while left:
+        deadline = cluster.deadline("fetch", timeout_ms)
         call: Routed[Position, FirstRecord | None] = Routed(
-            cluster, cluster.deadline("fetch", timeout_ms), locate, ask,
+            cluster, deadline, locate, ask,
             chunk=_POSITIONS_PER_CHUNK, retries=LEADER_RETRIES, should_stop_retrying=should_stop_retrying,
         )  # fmt: skip
         read = await call.run(left)

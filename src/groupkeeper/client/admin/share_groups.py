@@ -22,7 +22,6 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.topology import by_topic
@@ -52,7 +51,7 @@ class ShareGroupCalls:
         """
         deadline = self._cluster.deadline("describeShareGroups", timeout_ms)
 
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareGroupDescription | Failure]:
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, ShareGroupDescription | Failure]:
             response = await peer.ask(
                 m.ShareGroupDescribeResponse, m.ShareGroupDescribeRequest(keys, include_authorized_operations), deadline
             )
@@ -72,7 +71,7 @@ class ShareGroupCalls:
         deadline = self._cluster.deadline("listShareGroupOffsets", timeout_ms)
         wanted = partitions_each(groups)
 
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareOffsets | Failure]:
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, ShareOffsets | Failure]:
             request = m.DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])
             response = await peer.ask(m.DescribeShareGroupOffsetsResponse, request, deadline)
             return by_group(response.groups, lambda group: _offsets(group, wanted.get(group.group_id)))

@@ -18,7 +18,6 @@ from groupkeeper.client.admin.streams_types import (
 )
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, Node, operation_names
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol import messages as m
@@ -40,7 +39,7 @@ async def describe_streams_groups(
     """Admin.describe_streams_groups."""
     deadline = cluster.deadline("describeStreamsGroups", timeout_ms)
 
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, StreamsGroupDescription | Failure]:
+    async def ask(peer: Peer, keys: list[str]) -> dict[str, StreamsGroupDescription | Failure]:
         response = await peer.ask(
             m.StreamsGroupDescribeResponse,
             lambda version: _request(version, keys, include_authorized_operations, include_topology),

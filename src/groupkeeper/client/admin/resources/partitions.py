@@ -11,7 +11,6 @@ from groupkeeper.client.admin.resources import controller
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import ClientError, IllegalArgument
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.topology import by_topic
@@ -80,9 +79,7 @@ class PartitionCalls:
                 raise IllegalArgument(f"{tp}: an offset must not be negative: {offset}; None deletes all records")
         deadline = self._cluster.deadline("deleteRecords", timeout_ms)
 
-        async def ask(
-            peer: Peer, keys: list[TopicPartition], deadline: Deadline
-        ) -> dict[TopicPartition, int | Failure]:
+        async def ask(peer: Peer, keys: list[TopicPartition]) -> dict[TopicPartition, int | Failure]:
             offsets = {key: _LOWEST if (offset := before[key]) is None else offset for key in keys}
             topics = by_topic((key.topic, m.DeleteRecordsPartition(key.partition, offsets[key])) for key in keys)
             requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]

@@ -12,7 +12,6 @@ from groupkeeper.client.admin.resources.controller import ask_every_broker
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import failure_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, one_by_one
@@ -97,7 +96,7 @@ class TransactionCalls:
 
         wanted = several(transactional_ids, "transactional_ids")
 
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, TransactionDescription | Failure]:
             response = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
             return {
                 one.transactional_id: failure_of(one.error_code)
@@ -129,7 +128,7 @@ class TransactionCalls:
         wanted = several(transactional_ids, "transactional_ids")
         deadline = self._cluster.deadline("fenceProducers", timeout_ms)
 
-        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
+        async def ask(peer: Peer, keys: list[str]) -> dict[str, FencedProducer | Failure]:
             async def fence(transactional_id: str) -> FencedProducer | Failure:
                 response = await peer.ask(
                     m.InitProducerIdResponse, m.InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
@@ -156,7 +155,7 @@ class TransactionCalls:
         wanted = of_kind(partitions, TopicPartition, "partitions")
 
         async def ask(
-            peer: Peer, keys: list[TopicPartition], deadline: Deadline
+            peer: Peer, keys: list[TopicPartition]
         ) -> dict[TopicPartition, tuple[ProducerState, ...] | Failure]:
             topics = by_topic(keys).items()
             request = m.DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics])
@@ -203,9 +202,7 @@ class TransactionCalls:
             coordinator_epoch=max(0, producer.coordinator_epoch),
         )
 
-        async def ask(
-            peer: Peer, keys: list[TopicPartition], deadline: Deadline
-        ) -> dict[TopicPartition, Failure | None]:
+        async def ask(peer: Peer, keys: list[TopicPartition]) -> dict[TopicPartition, Failure | None]:
             response = await peer.ask(m.WriteTxnMarkersResponse, m.WriteTxnMarkersRequest([marker]), deadline)
             return {
                 TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)
