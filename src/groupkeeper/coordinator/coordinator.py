@@ -141,9 +141,7 @@ class Coordinator:
         if cause is None:
             return Result()
         if isinstance(cause, RegexLookup):
-            from groupkeeper.coordinator.consumer import regex
-
-            return regex.lookup_failed(self._state, cause.group_id)
+            return self.regexes_resolved(cause.group_id, None, now_ms)
         if not isinstance(cause, GroupCall | TimerKey):
             waiting = cause.call
             released = () if waiting is None else (Released(waiting.call_id, refuse(waiting.request, error)),)

@@ -135,15 +135,9 @@ def _replace_static_member(step: Step, call: GroupCall, request: JoinGroupReques
     old_leader = step.roster.leader_id or ""
     member = _rejoined(replace(step.roster.members[old_id], member_id=new_id), request)
     step.replace_static_member(old_id, member)
-    if isinstance(step.rebalance, Joining):
-        step.await_join(member, call.call_id, is_new=False)
-        step.end_join_phase_early()
-        return step.result(parked=call.call_id)
-    if isinstance(step.rebalance, Syncing) or step.roster.select_protocol() != step.roster.protocol_name:
+    if step.rebalance is not None or step.roster.select_protocol() != step.roster.protocol_name:
         # The leader may be assigning partitions to the old id, or the members must agree on another protocol.
-        step.enter_join_phase()
-        step.await_join(member, call.call_id, is_new=False)
-        step.settle_join_phase()
+        step.rebalance_with(member, call.call_id, is_new=False)
         return step.result(parked=call.call_id)
     # Subscriptions may have changed without a rebalance; the record brings the new ones to a replay.
     step.roster = replace(step.roster, subscribed_topics=step.roster.find_subscribed_topics())

@@ -13,7 +13,6 @@ from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.kernel.result import GroupCall, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import InvalidRegularExpression
 
@@ -88,8 +87,8 @@ def regexes_resolved(
     topics_by_regex: Mapping[str, frozenset[str]] | None,
     now_ms: int,
 ) -> Result:
-    """Stores the topics that regular expressions match; None when the lookup failed. Raises the group epoch if the
-    topics changed.
+    """Stores the topics that regular expressions match, and raises the group epoch if they changed. None: the lookup
+    failed; a later heartbeat may request it again.
     """
     group, image = state.find(group_id, ConsumerGroup), state.topics
     if group is None:
@@ -119,12 +118,3 @@ def _has_targets(group: ConsumerGroup, regex: str) -> bool:
         for member in group.members.values()
         if member.subscribed_topic_regex == regex
     )
-
-
-def lookup_failed(state: StateView, group_id: str) -> Result:
-    """The result of a lookup could not be stored: a later heartbeat may request the lookup again."""
-    group = state.find(group_id, ConsumerGroup)
-    if group is None:
-        return Result()
-    soft = replace(group.soft, is_resolving=False)
-    return Result(soft=(GroupChange(group.group_type, group.group_id, soft),))

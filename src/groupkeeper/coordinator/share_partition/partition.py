@@ -143,8 +143,11 @@ class SharePartition:
 
     def next_deadline_ms(self) -> int | None:
         """When the first lock expires; None when no record is locked."""
-        deadlines = (run.deadline_ms for run in self.runs() if run.state is RecordState.ACQUIRED and run.before is None)
-        return min(deadlines, default=None)
+        return min((run.deadline_ms for run in self._settled(RecordState.ACQUIRED)), default=None)
+
+    def _settled(self, state: RecordState) -> Iterator[RecordRun]:
+        """The runs in flight of a state, without those that wait for a change to be stored."""
+        return (run for run in self.runs() if run.state is state and run.before is None)
 
     def index_of(self, offset: int) -> int:
         """Index of the first batch that ends at or after an offset."""
@@ -186,7 +189,8 @@ class SharePartition:
                     run.is_rejected = is_rejected
                     changed.append(run)
         is_late = any(acknowledgement.first_offset < self.start_offset for acknowledgement in acknowledgements)
-        return self._transition(changed)._replace(is_owed=is_late and self._stored_start < self.start_offset)
+        is_owed = is_late and self._stored_start < self.start_offset
+        return Transition(tuple(changed), merged(changed), is_owed)
 
     def _checked(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], *, may_renew: bool
@@ -228,25 +232,16 @@ class SharePartition:
         """Releases all records that a member has acquired, for example when its session ends. Deliveries stay
         counted.
         """
-        owned = [
-            run
-            for run in self.runs()
-            if run.member_id == member_id and run.state is RecordState.ACQUIRED and run.before is None
-        ]
+        owned = [run for run in self._settled(RecordState.ACQUIRED) if run.member_id == member_id]
         for run in owned:
             self._begin(run, None, limit)
-        return self._transition(owned)
+        return Transition(tuple(owned), merged(owned))
 
     def expire(self, now_ms: int, limit: DeliveryLimit) -> Transition:
         """Ends the expired acquisition locks, with immediate effect. The caller stores the returned change; if that
         fails, it stores `at_rest` later.
         """
-        expired = [
-            run
-            for run in self.runs()
-            if run.state is RecordState.ACQUIRED and run.before is None and run.deadline_ms <= now_ms
-        ]
-        return self._end_locks(expired, limit)
+        return self._end_locks([one for one in self._settled(RecordState.ACQUIRED) if one.deadline_ms <= now_ms], limit)
 
     def _end_locks(self, expired: Sequence[RecordRun], limit: DeliveryLimit) -> Transition:
         """Releases these runs, and returns a change that no caller waits for."""
@@ -266,7 +261,7 @@ class SharePartition:
         """The archiving records to write to the dead-letter queue, in order, without those whose state is not stored
         yet.
         """
-        dying = (run for run in self.runs() if run.state is RecordState.ARCHIVING and run.before is None)
+        dying = self._settled(RecordState.ARCHIVING)
         return [DeadRecords(run.first, run.last, run.delivery_count, run.is_rejected) for run in dying]
 
     def archive(self, dead: Iterable[DeadRecords]) -> Transition:
@@ -282,9 +277,9 @@ class SharePartition:
         ]
         for run in buried:
             run.state = RecordState.ARCHIVED
-        transition = Transition((), merged(buried))
+        archived = Transition((), merged(buried))
         self.advance_start()
-        return transition
+        return archived
 
     def _begin(self, run: RecordRun, state: RecordState | None, limit: DeliveryLimit) -> None:
         """Gives a run its new state (None: the state after a release) until it is stored or the write fails."""
@@ -294,10 +289,6 @@ class SharePartition:
         else:
             run.state = state
             run.member_id = NO_MEMBER
-
-    @staticmethod
-    def _transition(runs: Sequence[RecordRun]) -> Transition:
-        return Transition(tuple(runs), merged(runs))
 
     # ------------------------------------------------------------------ changes by storing and by the log
 

@@ -98,17 +98,14 @@ class StreamsStep(EpochStep[StreamsGroup]):
 
     def update_target(self, configured: ConfiguredTopology) -> None:
         """Computes a new target assignment when one is due."""
-        if self.soft.is_delayed:
-            detail = "Assignment delayed due to the configured initial rebalance delay."
+        if not self.soft.is_delayed and not self.is_behind:
+            return
+        if self.soft.is_delayed or self.is_too_early:
+            what = "initial rebalance delay" if self.soft.is_delayed else "assignment interval"
+            detail = f"Assignment delayed due to the configured {what}."
             self.statuses.append(TopologyProblem(StatusCode.ASSIGNMENT_DELAYED, detail))
-            return
-        if not self.is_behind:
-            return
-        if self.is_too_early:
-            detail = "Assignment delayed due to the configured assignment interval."
-            self.statuses.append(TopologyProblem(StatusCode.ASSIGNMENT_DELAYED, detail))
-            return
-        self.write_targets(compute_targets(self.group, configured))
+        else:
+            self.write_targets(compute_targets(self.group, configured))
 
     # --- members
 
