@@ -22,25 +22,10 @@ def assign(spec: GroupSpec) -> dict[str, TargetAssignment]:
     return _assign_alike(spec) if spec.is_homogeneous else _Balance(spec).assign()
 
 
-def _still_valid(spec: GroupSpec, member_id: str, taken: set[_Partition]) -> list[_Partition]:
-    """The member's partitions that exist, belong to topics it subscribes to, and are not in `taken`; adds them to
-    `taken`.
-    """
-    member = spec.members[member_id]
-    kept = []
-    for topic_id in sorted(member.target):
-        count = spec.partition_counts.get(topic_id, 0) if topic_id in member.topic_ids else 0
-        for partition in sorted(member.target[topic_id]):
-            if partition < count and (topic_id, partition) not in taken:
-                taken.add((topic_id, partition))
-                kept.append((topic_id, partition))
-    return kept
-
-
 def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
     """All members subscribe to the same topics: sizes differ by at most one, with as few moves as possible."""
     quota, extras = divmod(sum(spec.partition_counts.values()), len(spec.members))
-    is_free = {topic_id: bytearray(b"\1") * count for topic_id, count in spec.partition_counts.items()}
+    is_free = _all_free(spec)
     kept: dict[str, TargetAssignment] = {}
     sizes: dict[str, int] = {}
     for member_id in sorted(spec.members):
@@ -61,6 +46,11 @@ def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
             own, more = kept[member_id], _by_topic(islice(free, count))
             kept[member_id] = {**own, **{one: own.get(one, frozenset()) | more[one] for one in more}}
     return kept
+
+
+def _all_free(spec: GroupSpec) -> dict[bytes, bytearray]:
+    """By topic id, 1 for each partition; 0 is for those that a member has."""
+    return {topic_id: bytearray(b"\1") * count for topic_id, count in spec.partition_counts.items()}
 
 
 def _take(target: TargetAssignment, is_free: Mapping[bytes, bytearray]) -> TargetAssignment:
@@ -117,19 +107,19 @@ class _Balance:
     """
 
     def __init__(self, spec: GroupSpec) -> None:
-        self._spec = spec
+        self._is_free = _all_free(spec)
         self._subscribers: dict[bytes, list[str]] = {topic_id: [] for topic_id in spec.partition_counts}
         self._owned: dict[str, dict[bytes, list[int]]] = {}
         self._load: dict[str, int] = {}
-        taken: set[_Partition] = set()
         for member_id in sorted(spec.members):
-            for topic_id in spec.members[member_id].topic_ids:
+            member = spec.members[member_id]
+            for topic_id in member.topic_ids:
                 if topic_id in self._subscribers:
                     self._subscribers[topic_id].append(member_id)
-            own = _still_valid(spec, member_id, taken)
-            self._load[member_id] = len(own)
-            self._owned[member_id] = {topic_id: sorted(some) for topic_id, some in _by_topic(own).items()}
-        self._taken = taken
+            subscribed = {topic_id: some for topic_id, some in member.target.items() if topic_id in member.topic_ids}
+            own = _take(subscribed, self._is_free)
+            self._load[member_id] = sum(map(len, own.values()))
+            self._owned[member_id] = {topic_id: sorted(some) for topic_id, some in own.items()}
 
     def assign(self) -> dict[str, TargetAssignment]:
         # Topics with few subscribers first: their partitions have the fewest candidates.
@@ -150,8 +140,7 @@ class _Balance:
         }
 
     def _hand_out(self, topic_id: bytes) -> None:
-        count = self._spec.partition_counts[topic_id]
-        free = [partition for partition in range(count) if (topic_id, partition) not in self._taken]
+        free = [partition for partition, is_free in enumerate(self._is_free[topic_id]) if is_free]
         if not free:
             return
         by_load = [(self._load[member_id], member_id) for member_id in self._subscribers[topic_id]]
