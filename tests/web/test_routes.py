@@ -37,6 +37,7 @@ from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.pages.alerts import AlertsNow
+from groupkeeper.web.pages.order import ASCENDING_FIRST
 from groupkeeper.web.refusals import ActionRefused
 
 OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
@@ -390,6 +391,9 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
                 "a list is in parts.live": all(" live-" in f" {' '.join(each)}" for each in page.tables),
                 "parts.page gets `follows`": not lists[at] or answer.status != 200 or "data-events" in answer.text,
                 "parts.page gets the viewer": ">alice " in answer.text,
+                "parts.page gets its crumbs: parts.way_to": path in ("/", "/cluster", "/search")
+                or answer.status != 200
+                or f'href="/cluster?{escape(urlencode({"cluster": HOSTILE}))}"' in answer.text,
                 "groups that are left out are counted: scope.left_out": not is_up
                 or path in OF_SOME_GROUPS
                 or "1 other group of the cluster is left out" in page.text,
@@ -462,6 +466,8 @@ async def test_headings_sort_their_lists(tmp_path: Path, monkeypatch: pytest.Mon
             continue
         assert links.keys() == values.keys(), f"{at}: a list gets order.heads of its columns"
         for key, link in links.items():
+            if any(isinstance(each, str) for each in values[key]):
+                assert key in ASCENDING_FIRST, f"{at}: {key!r} has texts: ASCENDING_FIRST of web/pages/order.py"
             for where in (link, (await heads(link))[key]):
                 await heads(where)
                 known = [each for each in values[key] if each is not None]

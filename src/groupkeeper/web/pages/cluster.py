@@ -44,7 +44,6 @@ COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
 ]  # fmt: skip
 UNTITLED = ("status", "group", "problem")
 """Columns without a title on cards."""
-_ASCENDING_FIRST = ("group", "type", "state", "margin")
 
 
 class Wish(NamedTuple):
@@ -61,7 +60,7 @@ class Wish(NamedTuple):
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Wish:
-        order = Order.of(parameters, COLUMNS, "status", _ASCENDING_FIRST)
+        order = Order.of(parameters, COLUMNS, "status")
         return cls(
             parameters.get("q", "")[:300],
             _one_of(Status, parameters.get("status", "")),
@@ -74,7 +73,7 @@ class Wish(NamedTuple):
 
     @property
     def ordering(self) -> Order:
-        return Order(self.sort, self.order, self.page, _ASCENDING_FIRST)
+        return Order(self.sort, self.order, self.page)
 
     @property
     def parameters(self) -> dict[str, str | int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from groupkeeper.html.markup import PageColumn
 
 ROWS = 100
+ASCENDING_FIRST = frozenset(("group", "margin", "member", "partition", "state", "topic", "type"))
+"""The columns that sort upwards unless the URL has an order: texts, and what is worst when small."""
 
 Link = Callable[..., str]
 """Returns the URL of the same list with other parameters, by their names."""
@@ -17,32 +19,23 @@ T = TypeVar("T")
 
 
 class Order(NamedTuple):
-    """The column that sorts, the direction, and the page. `order` is up, down or "": the column's default, which is
-    up for those of `ascending`.
-    """
+    """The column that sorts, the direction, and the page. `order` is up, down or "": the column's default."""
 
     sort: str
     order: str = ""
     page: int = 1
-    ascending: Collection[str] = ()
 
     @classmethod
-    def of(
-        cls,
-        parameters: Mapping[str, str],
-        columns: Sequence[PageColumn[T]] = (),
-        default: str = "",
-        ascending: Collection[str] = (),
-    ) -> Order:
+    def of(cls, parameters: Mapping[str, str], columns: Sequence[PageColumn[T]] = (), default: str = "") -> Order:
         """The order that the URL requests, which may have any text."""
         sort, order, page = (parameters.get(name, "") for name in ("sort", "order", "page"))
         number = int(page) if page.isascii() and page.isdecimal() and len(page) < 8 else 1
         is_known = bool(sort) and sort in (each.key for each in columns)
-        return cls(sort if is_known else default, order if order in ("up", "down") else "", max(1, number), ascending)
+        return cls(sort if is_known else default, order if order in ("up", "down") else "", max(1, number))
 
     @property
     def is_down(self) -> bool:
-        return self.order == "down" if self.order else self.sort not in self.ascending
+        return self.order == "down" if self.order else self.sort not in ASCENDING_FIRST
 
     @property
     def parameters(self) -> dict[str, str | int]:
@@ -53,7 +46,7 @@ class Order(NamedTuple):
         if column.key is None:
             return column.head()
         is_own = self.sort == column.key
-        goes_down = not self.is_down if is_own else column.key not in self.ascending
+        goes_down = not self.is_down if is_own else column.key not in ASCENDING_FIRST
         address = link(sort=column.key, order="down" if goes_down else "up")
         mark = (" ▼" if self.is_down else " ▲") if is_own else ""
         aria = f' aria-sort="{"descending" if self.is_down else "ascending"}"' if is_own else ""

@@ -69,14 +69,13 @@ _COLUMNS: Sequence[PageColumn[PartitionRow]] = [
                lambda each: each.row.member and each.row.member.client_id),
     PageColumn("problem", lambda each: markup.text(_problem(each.row)) if _problem(each.row) else "", "why"),
 ]  # fmt: skip
-_ASCENDING_FIRST = ("topic", "partition", "margin", "member")
-BY_STATUS = Order("status", ascending=_ASCENDING_FIRST)
+BY_STATUS = Order("status")
 """The worst status first, and in it the longest wait."""
 
 
 def order_of(parameters: Mapping[str, str]) -> Order:
     """The order that the URL requests, which may have any text."""
-    return Order.of(parameters, _COLUMNS, "status", _ASCENDING_FIRST)
+    return Order.of(parameters, _COLUMNS, "status")
 
 
 def partition_rows(

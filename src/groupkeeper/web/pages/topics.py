@@ -81,7 +81,6 @@ _COLUMNS: Sequence[PageColumn[ReadTopic]] = [
                lambda topic: topic.margin_ms),
     number_column("lost", lambda topic: topic.lost, "lost"),
 ]  # fmt: skip
-_ASCENDING_FIRST = ("topic", "margin")
 LONGEST_TEXT = 300
 
 
@@ -105,7 +104,7 @@ def topics_page(
         return parts.page(title, when, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
     snapshot = snapshot.known
     text = parameters.get("q", "")[:LONGEST_TEXT]
-    order = Order.of(parameters, _COLUMNS, "time_lag", _ASCENDING_FIRST)
+    order = Order.of(parameters, _COLUMNS, "time_lag")
     topics = topics_of(snapshot, text.lower())
     ordered(topics, _COLUMNS, order)
 
@@ -154,7 +153,7 @@ def topic_page(
     snapshot: ClusterSnapshot, topic: ReadTopic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
 ) -> str:
     """The groups that read a topic, with the lag of each."""
-    order = Order.of(parameters, _READER_COLUMNS, "time_lag", _ASCENDING_FIRST)
+    order = Order.of(parameters, _READER_COLUMNS, "time_lag")
     readers = sorted(topic.readers, key=lambda reader: reader.group.group_id)
     ordered(readers, _READER_COLUMNS, order)
 
