@@ -208,7 +208,7 @@ class ServerLogin(NamedTuple):
 
     def passwords(self) -> Mapping[str, str]:
         """The passwords of `users`, and of options like `user_alice`. Raises `InvalidSetting` without both."""
-        assert self.mechanism.has_users, self.mechanism.name
+        assert self.mechanism.has_users, f"{self.mechanism.name}: no password in `needs` of its line in MECHANISMS"
         module = self.module()
         if module is None and not self.users:
             raise self.lacks("users", f'{_USER}alice="…"')
