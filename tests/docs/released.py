@@ -107,9 +107,9 @@ def untold() -> list[str]:
     more = {(of, name) for of, name in changed if of.startswith(("argument ", "field ")) and name in now.get(of, ())}
     return sorted(
         f"{of}: {name}"
-        for text, some in ((told, changed), (GUIDE, more))
+        for text, some, before in ((told, changed, r"[\w.-]"), (GUIDE, more, r"[\w-]"))  # a guide has `group.name`
         for of, name in some
-        if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text)
+        if not re.search(rf"(?<!{before}){re.escape(name)}(?![\w.-])", text)
     )
 
 

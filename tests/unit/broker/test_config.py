@@ -94,8 +94,9 @@ def limits(name: str) -> tuple[float, float]:
 def test_the_documented_limits_can_be_reached(family: str, name: str) -> None:
     """A value is also refused outside of `group.FAMILY.min.NAME` and `group.FAMILY.max.NAME`: they must go as far."""
     lowest, highest = limits(f"group.{family}.{name}")
-    assert limits(f"group.{family}.min.{name}")[0] <= lowest
-    assert limits(f"group.{family}.max.{name}")[1] >= highest
+    least, most = f"group.{family}.min.{name}", f"group.{family}.max.{name}"
+    assert limits(least)[0] <= lowest, f"`low` of {least} is above that of the setting itself"
+    assert limits(most)[1] >= highest, f"`high` of {most} is below that of the setting itself, which may have none"
 
 
 def test_a_groups_own_setting_has_an_upper_limit_where_the_brokers_has() -> None:
