@@ -287,6 +287,12 @@ def test_a_class_has_a_name_of_its_own(modules: list[Code]) -> None:
     assert SHARED - shared.keys() == set()
 
 
+def test_an_object_is_shown_by_the_name_of_its_class(modules: list[Code]) -> None:
+    shown = re.compile(r'^class (\w+)(?:(?!^class ).)*?def __repr__\(self\) -> str:\s+return f?"(\w+)\(', re.M | re.S)
+    texts = [(one.name, one.text) for one in modules if "def __repr__" in one.text]
+    assert [(name, found) for name, text in texts for found in shown.findall(text) if found[0] != found[1]] == []
+
+
 def test_functions_are_called(modules: list[Code]) -> None:
     """A check that nobody calls has no effect, and the setting that it reads counts as read."""
     sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
