@@ -221,7 +221,8 @@ class Layout:
         kind = next(iter(found), row)
         kind = None if kind is None else _ROW_CLASSES.get(kind, kind)
         keys = max((each.keys for each in rows), key=len, default=())
-        self._keys = [_key_columns(key, name) for key, name in zip(keys, _names(keys, kind), strict=True)]
+        names = zip(keys, _names(keys, kind), strict=True)
+        self._keys = [fields_of(type(key)) if is_row(key) else {name: type(key)} for key, name in names]
         self._value = {} if kind is None else fields_of(kind) if hasattr(kind, "_fields") else {"value": kind}
         self.columns: dict[str, Any] = {"error": str}
         for columns in (self._value, *reversed(self._keys)):
@@ -250,10 +251,6 @@ def _names(keys: Sequence[object], kind: type | None) -> Iterator[str]:
 
 
 _MORE_NAMES = tuple(f"key{number}" for number in range(3, 9))
-
-
-def _key_columns(key: object, name: str) -> dict[str, Any]:
-    return fields_of(type(key)) if is_row(key) else {name: type(key)}
 
 
 def fields_of(kind: type) -> dict[str, Any]:

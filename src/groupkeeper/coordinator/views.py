@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 from groupkeeper.coordinator.handlers import handler_of
-from groupkeeper.coordinator.kernel.group import Group, GroupState
+from groupkeeper.coordinator.kernel.group import GroupState
 from groupkeeper.coordinator.kernel.result import Disarm, GroupCall, Immediate, Record, Result
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.state import StateView
@@ -21,16 +21,13 @@ def list_groups(state: StateView, request: m.ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
-    found = (_in_states(state.groups[group_id], states) for group_id in in_timeline_order(state.groups))
-    listed = [group for group in found if group is not None and (not types or group.group_type in types)]
+    listed = []
+    for group_id in in_timeline_order(state.groups):
+        group = state.groups[group_id]
+        group_state, group_type = group.state, group.group_type.value
+        if (not states or LOOKED_FOR[group_state] in states) and (not types or group_type in types):
+            listed.append(m.ListedGroup(group_id, group.protocol_type, group_state.value, group_type))
     return Immediate(m.ListGroupsResponse(groups=listed))
-
-
-def _in_states(group: Group, states: Set[str]) -> m.ListedGroup | None:
-    state = group.state
-    if states and LOOKED_FOR[state] not in states:
-        return None
-    return m.ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value)
 
 
 def delete_groups(state: StateView, call: GroupCall, request: m.DeleteGroupsRequest) -> Result:

@@ -78,7 +78,9 @@ class DescriptionCalls:
         async def ask_both(peer: Peer, keys: list[str]) -> dict[str, ConsumerGroupDescription | Failure]:
             found: dict[str, ConsumerGroupDescription | Failure]
             try:
-                found = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
+                request = m.ConsumerGroupDescribeRequest(keys, include_authorized_operations)
+                response = await peer.ask(m.ConsumerGroupDescribeResponse, request, deadline)
+                found = by_group(response.groups, lambda group: _consumer_group(group, coordinator_at(peer)))
             except UnsupportedVersion as error:
                 found = dict.fromkeys(keys, error)
             firsts = {key: failure for key in keys if (failure := _may_be_classic(found.get(key))) is not None}
@@ -116,15 +118,6 @@ def _may_be_classic(described: ConsumerGroupDescription | Failure | None) -> Fai
     if isinstance(described, Exception) and getattr(described, "code", None) in _NOT_OF_CONSUMER_TYPE:
         return described
     return None
-
-
-async def _describe_consumer(
-    peer: Peer, keys: list[str], include_authorized_operations: bool, deadline: Deadline
-) -> dict[str, ConsumerGroupDescription | Failure]:
-    response = await peer.ask(
-        m.ConsumerGroupDescribeResponse, m.ConsumerGroupDescribeRequest(keys, include_authorized_operations), deadline
-    )
-    return by_group(response.groups, lambda group: _consumer_group(group, coordinator_at(peer)))
 
 
 def _consumer_group(group: DescribedConsumerGroup, coordinator: Node) -> ConsumerGroupDescription:

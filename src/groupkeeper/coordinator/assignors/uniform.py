@@ -172,9 +172,6 @@ class _Balance:
             else:
                 heappop(givers)
             heappush(takers, (giver_load - 1, giver_id))
-            self._drop_stale(takers)
+            while takers[0][0] != self._load[takers[0][1]]:
+                heappop(takers)
         return True
-
-    def _drop_stale(self, takers: list[tuple[int, str]]) -> None:
-        while takers[0][0] != self._load[takers[0][1]]:
-            heappop(takers)

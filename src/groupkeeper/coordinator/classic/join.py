@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupkeeper.coordinator.classic.group import (
-    ClassicGroup,
-    InitialDelay,
-    Joining,
-    Member,
-    Protocols,
-    Roster,
-    Syncing,
-)
+from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Member, Protocols, Roster, Syncing
 from groupkeeper.coordinator.classic.record import group_record
 from groupkeeper.coordinator.classic.step import Step, check_member
 from groupkeeper.coordinator.kernel.group import GroupState
@@ -118,16 +110,12 @@ def _add_member(step: Step, call: GroupCall, request: JoinGroupRequest, member_i
     step.pending = step.pending.without(member_id)
     if not step.roster.members:
         step.roster = replace(step.roster, protocol_type=request.protocol_type)
-    _extend_initial_delay(step)
+    if isinstance(step.rebalance, Joining) and step.rebalance.initial is not None:
+        step.rebalance = replace(step.rebalance, initial=replace(step.rebalance.initial, has_newcomer=True))
     # A member without an id can't send heartbeats, so only its parked call shows that it is alive.
     step.arm(MemberSession(step.group_id, member_id), step.settings.new_member_join_timeout_ms)
     step.rebalance_with(member, call.call_id, is_new=True)
     return step.result(parked=call.call_id)
-
-
-def _extend_initial_delay(step: Step) -> None:
-    if isinstance(step.rebalance, Joining) and isinstance(step.rebalance.initial, InitialDelay):
-        step.rebalance = replace(step.rebalance, initial=replace(step.rebalance.initial, has_newcomer=True))
 
 
 def _replace_static_member(step: Step, call: GroupCall, request: JoinGroupRequest, old_id: str, new_id: str) -> Result:

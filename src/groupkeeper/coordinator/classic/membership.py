@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
 from groupkeeper.coordinator.classic.step import Step, check_generation, check_member, session_of
@@ -33,9 +32,7 @@ def sync(
     step.note_sync(request.member_id)
     if not isinstance(step.rebalance, Syncing):
         return step.result(step.assignment_response(request.member_id))
-    calls = step.rebalance.waiting.get(request.member_id, ())
-    waiting = step.rebalance.waiting.having({request.member_id: (*calls, call.call_id)})
-    step.rebalance = replace(step.rebalance, waiting=waiting)
+    step.await_sync(request.member_id, call.call_id)
     if request.member_id == step.roster.leader_id:
         step.complete_sync_phase({one.member_id: one.assignment for one in request.assignments})
     return step.result(parked=call.call_id)
@@ -54,12 +51,8 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
 def sync_failed(group: ClassicGroup, settings: Settings, call: GroupCall, error: KafkaError, now_ms: int) -> Result:
     """The leader's assignment could not be written: every parked SyncGroup gets the error, and the group rebalances."""
     step = Step(group, settings, now_ms)
-    rebalance = step.rebalance
-    assert isinstance(rebalance, Syncing)
     assert isinstance(call.request, SyncGroupRequest)
-    leader_id = call.request.member_id
-    calls = rebalance.waiting.get(leader_id, ())
-    step.rebalance = replace(rebalance, waiting=rebalance.waiting.having({leader_id: (*calls, call.call_id)}))
+    step.await_sync(call.request.member_id, call.call_id)
     step.fail_syncs(error.code)
     step.enter_join_phase()
     step.settle_join_phase()

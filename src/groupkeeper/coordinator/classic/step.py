@@ -259,6 +259,13 @@ class Step:
 
     # --- the sync phase
 
+    def await_sync(self, member_id: str, call_id: int) -> None:
+        """Adds a call of a member to those that wait for the leader's assignment."""
+        assert isinstance(self.rebalance, Syncing)
+        calls = self.rebalance.waiting.get(member_id, ())
+        waiting = self.rebalance.waiting.having({member_id: (*calls, call_id)})
+        self.rebalance = replace(self.rebalance, waiting=waiting)
+
     def fail_syncs(self, error_code: int) -> None:
         """Answers every parked SyncGroup with an error and clears the assignments."""
         assert isinstance(self.rebalance, Syncing)

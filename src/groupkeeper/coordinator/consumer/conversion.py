@@ -58,7 +58,10 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
     # yet: the group is outdated from the start.
     is_settled = group.soft.rebalance is None and _have_all(members, names, topics)
     metadata_hash = topics.metadata_hash(names) if is_settled else 0
-    targets = {member.member_id: _as_target(member.assigned) for member in members}
+    targets: dict[str, TargetAssignment] = {
+        member.member_id: {topic_id: frozenset(some) for topic_id, some in member.assigned.items()}
+        for member in members
+    }
     records: list[Record] = [
         *(consumer_records.member_record(group_id, member) for member in members),
         consumer_records.epoch_record(group_id, epoch, metadata_hash),
@@ -95,7 +98,8 @@ def _refusal(group_id: str, reason: str) -> GroupIdNotFound:
 def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage, epoch: int) -> ConsumerMember:
     try:
         subscription = decode_subscription(member.protocols[0][1])
-        blob = member.assignment or _stored_assignment(group, member.member_id)
+        # Cooperative members keep their assignment in the log until the next rebalance is complete.
+        blob = member.assignment or group.stored.members.get(member.member_id, member).assignment
         assignment = decode_assignment(blob) if blob else ConsumerProtocolAssignment()
     except (MalformedMessage, IndexError) as error:
         raise _refusal(group.group_id, "the embedded consumer protocol is malformed") from error
@@ -129,16 +133,6 @@ def _have_all(members: Sequence[ConsumerMember], names: Iterable[str], topics: T
     assigned = {(topic_id, one) for member in members for topic_id, some in member.assigned.items() for one in some}
     shapes = [topics.topics[name] for name in names if name in topics.topics]
     return all((shape.topic_id, one) in assigned for shape in shapes for one in range(shape.partition_count))
-
-
-def _stored_assignment(group: ClassicGroup, member_id: str) -> bytes:
-    """The member's assignment in the log, which cooperative members keep until the next rebalance is complete."""
-    member = group.stored.members.get(member_id)
-    return b"" if member is None else member.assignment
-
-
-def _as_target(assigned: Mapping[bytes, Mapping[int, int]]) -> TargetAssignment:
-    return {topic_id: frozenset(some) for topic_id, some in assigned.items()}
 
 
 def _move_timers(step: Step, group: ClassicGroup, members: Sequence[ConsumerMember]) -> None:

@@ -133,7 +133,6 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
         return names if resolved is None else names | resolved.topics
 
     def subscribed_topics(self) -> set[str]:
-        """The topic names that any member subscribes to."""
         topics = set(self.subscriber_counts)
         for regex in self.regex_counts:
             if regex in self.resolved:

@@ -47,12 +47,6 @@ class Step(EpochStep[ConsumerGroup]):
 
     # --- epochs
 
-    def bump(self) -> None:
-        group = self.group
-        metadata_hash = self.topics.metadata_hash(group.subscribed_topics())
-        self.write(consumer_records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
-        self.soft = replace(self.soft, checked_version=self.topics.version)
-
     def is_outdated(self) -> bool:
         """Whether the subscribed topics have changed since the group epoch was last raised."""
         group = self.group

@@ -6,7 +6,7 @@ own records will do works on a `fork`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
@@ -71,6 +71,10 @@ class EpochGroup(Generic[M, T]):
     def protocol_type(self) -> str:
         """The protocol type in ListGroups."""
         return self.group_type.value
+
+    def subscribed_topics(self) -> Collection[str]:
+        """The topic names that any member subscribes to."""
+        raise NotImplementedError
 
     def static_member(self, instance_id: str | None) -> M | None:
         """The member of that instance id; None: there is none, as in all groups of a type without static members."""

@@ -73,8 +73,11 @@ class EpochStep(Generic[G]):
         raise NotImplementedError
 
     def bump(self) -> None:
-        """Raises the group epoch, and stores what it was raised for."""
-        raise NotImplementedError
+        """Raises the group epoch, and stores the fingerprint of the topics as they are now."""
+        group = self.group
+        metadata_hash = self.topics.metadata_hash(group.subscribed_topics())
+        self.write(self.records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
+        self.soft = replace(self.soft, checked_version=self.topics.version)
 
     def unused(self) -> Iterable[Record]:
         """Tombstones of what no member needs any more, after members were removed."""

@@ -7,7 +7,6 @@ from typing import Final, Protocol, TypeVar
 
 from groupkeeper.coordinator.handlers import OffsetRules, handler_of
 from groupkeeper.coordinator.kernel.group import Group
-from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
 from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.state import StateView
@@ -202,10 +201,13 @@ def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
         if error is not None:
             groups.append(OffsetFetchResponseGroup(group.group_id, error_code=error.code))
             continue
-        if group.topics is None:
-            topics = _fetch_all(state, group.group_id, request.require_stable)
-        else:
-            topics = [_fetch_topic(state, group.group_id, topic, request.require_stable) for topic in group.topics]
+        wanted = group.topics
+        if wanted is None:
+            committed = sorted(state.offsets.of_group(group.group_id).items())
+            wanted = [
+                OffsetFetchRequestTopics(topic, partition_indexes=sorted(offsets)) for topic, offsets in committed
+            ]
+        topics = [_fetch_topic(state, group.group_id, topic, request.require_stable) for topic in wanted]
         groups.append(OffsetFetchResponseGroup(group.group_id, topics))
     kind = Result if request.require_stable else Immediate
     return kind(OffsetFetchResponse(groups=groups))
@@ -217,45 +219,23 @@ def _check_fetch(state: StateView, request: OffsetFetchRequestGroup) -> KafkaErr
     return None if rules is None else rules.check_fetch(group, request)
 
 
-def _fetch_all(state: StateView, group_id: str, require_stable: bool) -> list[OffsetFetchResponseTopics]:
-    topics = []
-    for topic, offsets in sorted(state.offsets.of_group(group_id).items()):
-        partitions = [
-            _unstable(partition)
-            if require_stable and state.offsets.is_pending(group_id, topic, partition)
-            else _committed(partition, offset)
-            for partition, offset in sorted(offsets.items())
-        ]
-        topics.append(OffsetFetchResponseTopics(topic, ZERO_UUID, partitions))
-    return topics
-
-
 def _fetch_topic(
     state: StateView, group_id: str, topic: OffsetFetchRequestTopics, require_stable: bool
 ) -> OffsetFetchResponseTopics:
     offsets = state.offsets.of_group(group_id).get(topic.name, {})
+    topic_id = topic.topic_id
     partitions = []
     for partition in topic.partition_indexes:
         offset = offsets.get(partition)
         if require_stable and state.offsets.is_pending(group_id, topic.name, partition):
-            partitions.append(_unstable(partition))
-        elif offset is None or _is_of_another_topic(offset, topic.topic_id):
-            partitions.append(OffsetFetchResponsePartitions(partition, -1, -1, "", NONE))
+            found = OffsetFetchResponsePartitions(partition, -1, -1, "", errors.UnstableOffsetCommit.code)
+        elif offset is None or (topic_id != ZERO_UUID and offset.topic_id not in (ZERO_UUID, topic_id)):
+            found = OffsetFetchResponsePartitions(partition, -1, -1, "", NONE)
         else:
-            partitions.append(_committed(partition, offset))
-    return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
-
-
-def _is_of_another_topic(offset: CommittedOffset, topic_id: bytes) -> bool:
-    return ZERO_UUID not in (topic_id, offset.topic_id) and topic_id != offset.topic_id
-
-
-def _committed(partition: int, offset: CommittedOffset) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(partition, offset.committed_offset, offset.leader_epoch, offset.metadata, NONE)
-
-
-def _unstable(partition: int) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(partition, -1, -1, "", errors.UnstableOffsetCommit.code)
+            committed, metadata = offset.committed_offset, offset.metadata
+            found = OffsetFetchResponsePartitions(partition, committed, offset.leader_epoch, metadata, NONE)
+        partitions.append(found)
+    return OffsetFetchResponseTopics(topic.name, topic_id, partitions)
 
 
 # --- delete

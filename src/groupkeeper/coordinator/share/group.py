@@ -118,8 +118,10 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
 
     @property
     def state(self) -> GroupState:
-        """The state in responses."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
+
+    def subscribed_topics(self) -> Collection[str]:
+        return self.subscriber_counts
 
     @property
     def has(self) -> PartitionStates:

@@ -77,12 +77,6 @@ class ShareStep(EpochStep[ShareGroup]):
         self.count_rebalance()
         return True
 
-    def bump(self) -> None:
-        group = self.group
-        metadata_hash = self.topics.metadata_hash(group.subscriber_counts)
-        self.write(records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
-        self.soft = replace(self.soft, checked_version=self.topics.version)
-
     def _is_behind_initialized(self) -> bool:
         """Whether no target has some subscribed partition, or a target has a partition that no member subscribes to."""
         targeted: dict[bytes, set[int]] = {}

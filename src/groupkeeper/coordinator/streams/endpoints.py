@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupkeeper.coordinator.assignors.spec import TaskRole
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs
+from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
 
 
@@ -31,10 +32,7 @@ def _partitions(
     has it.
     """
     assert group.topology is not None
-    indexes: dict[str, list[int]] = {}
-    for task in sorted(tasks):
-        if task.role is role:
-            indexes.setdefault(task.subtopology_id, []).append(task.partition)
+    indexes = dict(task_ids(tasks, role, lambda subtopology_id, partitions: (subtopology_id, partitions)))
     found = []
     for topic, subtopology_id in sorted(group.topology.subtopology_by_source.items()):
         shape = topics.topics.get(topic)

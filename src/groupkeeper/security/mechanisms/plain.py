@@ -43,7 +43,10 @@ class PlainServer(ServerConversation):
         self._password_by_user = password_by_user
 
     async def answer(self, message: bytes) -> bytes:
-        parts = _utf8(message).split("\0")
+        try:
+            parts = message.decode().split("\0")
+        except UnicodeDecodeError:
+            raise LoginFailed("the message is no UTF-8 text") from None
         if len(parts) != 3:
             raise LoginFailed(f"a PLAIN message has three parts, this one {len(parts)}")
         authorization_id, username, password = parts
@@ -62,10 +65,3 @@ class PlainServer(ServerConversation):
         # The check of an unknown user takes as long as that of a wrong password.
         is_same = compare_digest((expected or "").encode(), password.encode())
         return is_same and expected is not None
-
-
-def _utf8(message: bytes) -> str:
-    try:
-        return message.decode()
-    except UnicodeDecodeError:
-        raise LoginFailed("the message is no UTF-8 text") from None
