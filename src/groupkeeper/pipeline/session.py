@@ -106,10 +106,9 @@ def start_session(
     platform its session, Spark's own settings stay as they are. `remote` is the URL of a Spark Connect server, which is
     used instead. `settings` override ours, but options for Java are combined. The output of Spark and Java is written
     to the file `log`; None: a file in the directory for temporary files, which goes at the end of the program, unless
-    an exception ends it. `is_short`: there is little to do, so a quick
-    start matters more than speed. This package is sent to other machines; numpy, pyarrow and its other dependencies
-    must be installed there. Raises SourceError when the extra or Java is missing, when Spark does not start, or when
-    the server cannot change a setting.
+    an exception ends it. `is_short`: there is little to do, so a quick start matters more than speed. This package is
+    sent to other machines; numpy, pyarrow and its other dependencies must be installed there. Raises SourceError when
+    the extra or Java is missing, when Spark does not start, or when the server cannot change a setting.
     """
     try:
         if remote is not None:
@@ -151,13 +150,11 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
     from pyspark.sql import SparkSession
 
     check_can_start(settings, remote=remote)
-    builder = SparkSession.builder.appName(name)
-    for key, value in _of_session().items():
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.appName(name).config(map=_of_session())
     try:
         session = builder.remote(remote).getOrCreate()
         _set_at_server(session, remote, settings)
-        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+        _send_package(session)
     except ImportError as error:
         raise SourceError(f"--remote needs Spark Connect's client ({first_line(error)}): {_CONNECT}") from None
     except PySparkException as error:
@@ -176,12 +173,10 @@ def _running(name: str, master: str | None, settings: Mapping[str, str]) -> Spar
     """The running session; only the session's own settings are set."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(name)
-    for key, value in {**_of_session(), **settings}.items():
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.appName(name).config(map={**_of_session(), **settings})
     session = (builder if master is None else builder.master(master)).getOrCreate()
     if not _is_local(str(session.sparkContext.master)):
-        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+        _send_package(session)
     return session
 
 
@@ -205,7 +200,7 @@ def quieten() -> None:
             log4j.core.config.Configurator.reconfigure(java.java.io.File(str(_log_configuration())).toURI())
 
 
-def _of_session() -> dict[str, str]:
+def _of_session() -> dict[str, Any]:
     """The settings of the session itself; the other settings belong to the cluster."""
     return {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
 
@@ -217,9 +212,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
 
     check_can_start(settings, master=master)
     chosen = merged_settings(_settings(master, is_short), settings)
-    builder = SparkSession.builder.appName(name)
-    for key, value in chosen.items():
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.appName(name).config(map={**chosen})
     others = sorted(name for name in os.environ if _READ.match(name))
     _set_environment(master, settings)
     before = log.stat().st_size if log.exists() else 0
@@ -236,7 +229,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
             reason = f"{reason.rstrip('.')}; Spark also reads {', '.join(others)} of the environment"
         raise SourceError(f"Spark does not start with the master {master}: {reason} (its log: {log})") from error
     if not _is_local(master):
-        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+        _send_package(session)
     return session
 
 
@@ -446,6 +439,10 @@ def _noise_to(log: Path) -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def _send_package(session: SparkSession) -> None:
+    session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
 
 
 def package_archive(directory: Path) -> Path:
