@@ -10,18 +10,13 @@ import pytest
 from tools import fuzz
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
-from groupkeeper.pipeline.decode.group_record import (
-    KnownRecords,
-    group_id_of,
-    group_record_json,
-    read_record,
-    rejected_json,
-)
+from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, rejected_json
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import encode
+from groupkeeper.protocol.offsets_topic import Entry, UnknownRecord, decode_record
 
 Pair = tuple[bytes | None, bytes | None]
 INPUTS = int(os.environ.get("PIPELINE_FUZZ", "8000"))
@@ -73,22 +68,23 @@ def expected(pair: Pair) -> dict[str, Any] | None:
     """By the schemas; None: they refuse it, or do not know it."""
     key, value = pair
     try:
-        record = read_record(key or b"", value)
+        record = decode_record(key or b"", value)
     except MalformedMessage:
         return None
-    if not isinstance(record, KnownRecords):
+    if isinstance(record, UnknownRecord):
         return None
-    row = {"is_tombstone": value is None, "group_id": group_id_of(record.key), "value_version": record.version}
+    content = record.value if isinstance(record, Entry) else None
+    version = None if value is None else int.from_bytes(value[:2], "big", signed=True)
+    row = {"is_tombstone": value is None, "group_id": group_id_of(record.key), "value_version": version}
     if not isinstance(record.key, m.OffsetCommitKey):
-        return row | {"group_record": group_record_json(record)}
+        return row | {"group_record": group_record_json(record.key, content, version)}
     row |= {"topic": record.key.topic, "partition": record.key.partition}
-    if isinstance(record.value, m.OffsetCommitValue):
+    if isinstance(content, m.OffsetCommitValue):
         row |= {
-            "committed_offset": record.value.offset,
-            "metadata": record.value.metadata,
-            "commit_timestamp_ms": record.value.commit_timestamp,
-            "leader_epoch": record.value.leader_epoch if record.value.leader_epoch >= 0 else None,
-        }
+            "committed_offset": content.offset, "metadata": content.metadata,
+            "commit_timestamp_ms": content.commit_timestamp,
+            "leader_epoch": content.leader_epoch if content.leader_epoch >= 0 else None,
+        }  # fmt: skip
     return row
 
 

@@ -18,9 +18,11 @@ from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.offsets_topic import Entry, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, read_end_transaction
+from groupkeeper.protocol.uuids import uuid_text
 
 Row = dict[str, Any]
 
@@ -145,15 +147,16 @@ def _one(key: bytes | None, value: bytes | None) -> Row:
     if value is not None and len(value) >= 2:
         types["value_version"] = int.from_bytes(value[:2], "big", signed=True)
     try:
-        record = group_record.read_record(key, value)
+        record = decode_record(key, value)
     except MalformedMessage as error:
         return _rejected(key, value) | types | {"problem": _reason(error)}
-    if not isinstance(record, group_record.KnownRecords):
+    if isinstance(record, UnknownRecord):
         return _rejected(key, value) | types | {"problem": f"unknown record type {record.key_type}"}
     found: Row = types | {"is_tombstone": value is None, "group_id": group_record.group_id_of(record.key)}
+    content = record.value if isinstance(record, Entry) else None
     if isinstance(record.key, OffsetCommitKey):
-        return found | _commit(record.key, record.value)
-    return found | {"group_record": group_record.group_record_json(record)}
+        return found | _commit(record.key, content)
+    return found | {"group_record": group_record.group_record_json(record.key, content, types.get("value_version"))}
 
 
 def _reason(error: MalformedMessage) -> str:
@@ -178,14 +181,13 @@ def _rejected(key: bytes | None, value: bytes | None) -> Row:
 def _commit(key: OffsetCommitKey, value: object) -> Row:
     found: Row = {"topic": key.topic, "partition": key.partition}
     if isinstance(value, OffsetCommitValue):
-        id_column = uuids(value.topic_id, np.array([_NONE if value.topic_id == ZERO_UUID else 0]))
         found |= {
             "committed_offset": value.offset,
             "leader_epoch": None if value.leader_epoch < 0 else value.leader_epoch,
-            "topic_id": id_column[0].as_py(),
+            "topic_id": None if value.topic_id == ZERO_UUID else uuid_text(value.topic_id),
             "metadata": value.metadata,
             "commit_timestamp_ms": value.commit_timestamp,
-            "expire_timestamp_ms": None if value.expire_timestamp == _NONE else value.expire_timestamp,
+            "expire_timestamp_ms": None if value.expire_timestamp == -1 else value.expire_timestamp,
         }
     return found
 
@@ -199,6 +201,3 @@ def _marker(key: bytes | None, value: bytes | None) -> Row:
     if marker is None:
         return rejected | {"problem": "a control record that ends no transaction"}
     return {"is_tombstone": False, "group_record": group_record.marker_json(marker)}
-
-
-_NONE = -1

@@ -5,39 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from groupkeeper.pipeline.decode.json_form import json_of
 from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscribed_topics
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
-from groupkeeper.protocol.offsets_topic import Tombstone, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record_batch import EndTransaction
 from groupkeeper.protocol.uuids import uuid_text
-
-
-class KnownRecords(NamedTuple):
-    """A record as its schemas describe it; the value is None, and so is its version, for a tombstone."""
-
-    key: RootMessage
-    value: RootMessage | None
-    version: int | None
-
-
-def read_record(key: bytes, value: bytes | None) -> KnownRecords | UnknownRecord:
-    """The record with these bytes. Raises MalformedMessage, also for a version of the value that no schema has."""
-    found = decode_record(key, value)
-    version = None if value is None else int.from_bytes(value[:2], "big", signed=True)
-    if isinstance(found, UnknownRecord):
-        return found
-    return KnownRecords(found.key, None if isinstance(found, Tombstone) else found.value, version)
-
-
-def name_of(key: RootMessage) -> str:
-    """Kafka's name of a record: the key's class without its ending."""
-    return type(key).__name__.removesuffix("Key")
-
 
 Row = dict[str, Any]
 
@@ -75,28 +51,27 @@ def group_id_of(key: RootMessage) -> str:
     return str(getattr(key, "group_id", None) or getattr(key, "group", ""))
 
 
-def group_record_json(record: KnownRecords) -> str:
-    """The columns that the record has, as a JSON object.
+def group_record_json(key: RootMessage, value: RootMessage | None, version: int | None) -> str:
+    """The columns that a record has, as a JSON object. `value` and its `version` are None for a tombstone.
 
     This is text because most records are offset commits: for each of them, a struct of so many columns, even a null
     one, would cost more than the commit itself.
     """
-    return _text(_group_record(record))
+    return _text(_group_record(key, value, version))
 
 
-def _group_record(record: KnownRecords) -> Row:
-    name = name_of(record.key)
+def _group_record(key: RootMessage, value: RootMessage | None, version: int | None) -> Row:
+    name = type(key).__name__.removesuffix("Key")  # Kafka's name of the record
     row: Row = {
         "record_name": name,
         "group_type": _group_type(name),
-        "member_id": getattr(record.key, "member_id", None),
-        "subscribed_regex": getattr(record.key, "regular_expression", None),
-        "key_json": json_of(record.key, 0),
+        "member_id": getattr(key, "member_id", None),
+        "subscribed_regex": getattr(key, "regular_expression", None),
+        "key_json": json_of(key, 0),
     }
-    value = record.value
-    if value is None or record.version is None:
+    if value is None or version is None:
         return row
-    row["value_json"] = json_of(value, record.version)
+    row["value_json"] = json_of(value, version)
     for field, column in _COLUMNS.items():
         if field in value.__slots__:
             row[column] = getattr(value, field)
