@@ -210,6 +210,11 @@ def ms_between(earlier: pa.ChunkedArray, later: pa.ChunkedArray) -> pa.ChunkedAr
     return pc.subtract(ms[1], ms[0])
 
 
+def times_ms(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
+    """Times as milliseconds since 1970; None for null."""
+    return [None if us is None else us // 1000 for us in values(times.cast(pa.int64()))]
+
+
 def unnested(rows: pa.Table, name: str) -> pa.Table:
     """A row for each element of a column of lists; the element replaces the list. A null list gives no row."""
     column = rows[name].combine_chunks()

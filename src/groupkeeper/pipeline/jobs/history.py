@@ -98,7 +98,8 @@ def append(
             staged += _made_of_rest(output, plain, rest, written.counts, retentions)
             for table in HISTORY:
                 if not output.ledger.files(table.name) and all(each.table is not table for each in staged):
-                    staged.append(_empty(output, table))
+                    # A file without rows, so that the table exists for readers that do not use the ledger.
+                    staged.append(output.stage(table.arrow.empty_table(), table))
             _check_count(output, staged, written.counts)
         except BaseException:
             output.discard([plain, rest, *staged])
@@ -123,11 +124,6 @@ def _check_count(output: Output, staged: Iterable[Staged], counts: Counts) -> No
     if written != records:
         of, rows = counted(records, "record"), counted(written, "row")
         raise SourceError(f"of {of} {rows} would be written: nothing is appended: run again, or report a defect")
-
-
-def _empty(output: Output, table: Table) -> Staged:
-    """Writes a file without rows, so that the table exists for readers that do not use the ledger."""
-    return output.stage(table.arrow.empty_table(), table)
 
 
 def _made_of_rest(

@@ -68,7 +68,9 @@ def session(
         with interrupts_first():
             yield spark
     except KeyboardInterrupt as interrupted:
-        is_wanted = _was_at_work(spark, log, interrupted)
+        is_wanted = isinstance(interrupted, InterruptedAtWork) or _is_at_work(spark)
+        if is_wanted:
+            interrupted.add_note(_place_of(log))
         raise
     except (PySparkException, Py4JError) as error:
         is_wanted = (cause := cause_of(error)) is None
@@ -91,15 +93,8 @@ def _place_of(log: Path) -> str:
     return f" (Spark's log: {log})" if log.exists() else ""
 
 
-def _was_at_work(spark: SparkSession, log: Path, interrupted: KeyboardInterrupt) -> bool:
-    """Whether a job of Spark was running; if so, a note with the log's path is added to the interrupt."""
-    is_at_work = isinstance(interrupted, InterruptedAtWork) or _is_at_work(spark)
-    if is_at_work:
-        interrupted.add_note(_place_of(log))
-    return is_at_work
-
-
 def _is_at_work(spark: SparkSession) -> bool:
+    """Whether a job of Spark is running, or Spark does not tell any more."""
     if (context := context_of(spark)) is None:
         return False
     # In another thread: the call that was interrupted may still have this one's connection.

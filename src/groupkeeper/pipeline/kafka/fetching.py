@@ -20,7 +20,7 @@ from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 from groupkeeper.pipeline.decode.batches import AbortedRange, Batches, CorruptBatch, RecordSet, read_batches
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
+from groupkeeper.pipeline.kafka.options import EARLIEST, ClusterOptions, ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed, error_for
@@ -34,7 +34,6 @@ _SHORT_WAIT_MS = 50
 """The wait of a fetch while some partition's last answer was empty."""
 
 _PARTITIONS_PER_FETCH = 500
-_EARLIEST = -2
 
 
 class Fetched(NamedTuple):
@@ -247,7 +246,7 @@ class _LogReader:
         as data loss, and if the log was truncated.
         """
         found = self._open[tp]
-        partition = m.ListOffsetsPartition(tp.partition, timestamp=_EARLIEST)
+        partition = m.ListOffsetsPartition(tp.partition, timestamp=EARLIEST)
         answer = await peer.ask(
             m.ListOffsetsResponse,
             m.ListOffsetsRequest(replica_id=-1, topics=[m.ListOffsetsTopic(tp.topic, [partition])]),

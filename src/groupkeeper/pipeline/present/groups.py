@@ -24,7 +24,9 @@ def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Row
     tables.state.GROUP_FACTS. `queries`: keys of the groups that are queries of Spark.
     """
     described = _described(latest_records(group_records, _COLUMNS, *_KINDS))
-    committed = _committed(rel.loaded(current_offsets, [*GROUPS.key, "topic", "partition", "commit_time"]))
+    offsets = rel.loaded(current_offsets, [*GROUPS.key, "topic", "partition", "commit_time"])
+    counts = [("topic", "count_distinct"), ("partition", "count"), ("commit_time", "max")]
+    committed = offsets.group_by(list(GROUPS.key)).aggregate(counts)
     past = rel.loaded(facts, [*GROUPS.key, "rebalanced"])
     own_queries = rel.loaded(GROUPS.arrow.empty_table() if queries is None else queries, GROUPS.key)
     whole = rel.together(described.select(GROUPS.key), committed.select(GROUPS.key))
@@ -32,7 +34,7 @@ def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Row
     own, first = np.unique(of, return_index=True)
     at, at_committed, at_past, at_query = (rel.matches(own, other) for other in others)
     found = rel.taken(whole, first)
-    head, counts = rel.taken(described, at), rel.taken(committed, at_committed)
+    head, own_offsets = rel.taken(described, at), rel.taken(committed, at_committed)
     is_query, is_described = pa.array(at_query >= 0), pa.array(at >= 0)
     columns = {name: found[name] for name in GROUPS.key} | {name: head[name] for name in head.column_names[2:]}
     columns |= {
@@ -40,9 +42,9 @@ def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Row
         "group_state": pc.if_else(is_query, "Unknown", pc.if_else(is_described, head["group_state"], "Empty")),
         "protocol_type": pc.if_else(is_query, "spark", pc.if_else(is_described, head["protocol_type"], "")),
         "members": rel.numbers(head["members"]),
-        "topics": rel.numbers(counts["topic_count_distinct"]),
-        "partitions": rel.numbers(counts["partition_count"]),
-        "last_commit_time": counts["commit_time_max"],
+        "topics": rel.numbers(own_offsets["topic_count_distinct"]),
+        "partitions": rel.numbers(own_offsets["partition_count"]),
+        "last_commit_time": own_offsets["commit_time_max"],
         "last_rebalance_time": rel.taken(_last_of_each(past["rebalanced"].combine_chunks()), at_past),
     }
     return rel.filled(GROUPS.arrow, columns)
@@ -84,13 +86,6 @@ def _described(records: pa.Table) -> pa.Table:
 
 def _is(column: pa.ChunkedArray, value: str) -> Array:
     return rel.numbers(pc.equal(column, value))
-
-
-def _committed(current_offsets: pa.Table) -> pa.Table:
-    """For each group the number of topics and partitions with an offset, and the last commit."""
-    return current_offsets.group_by(list(GROUPS.key)).aggregate(
-        [("topic", "count_distinct"), ("partition", "count"), ("commit_time", "max")]
-    )
 
 
 def _last_of_each(times: pa.ListArray) -> pa.Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,10 +12,7 @@ from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, REWINDS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.tables.state import MOVES
 from groupkeeper.pipeline.transforms.group_facts import memberships
-from groupkeeper.pipeline.transforms.history import next_offsets
-
-_Offsets = Mapping[str, Mapping[int, int]]
-"""Offsets by cluster and partition of the offsets topic."""
+from groupkeeper.pipeline.transforms.history import LogOffsets, next_offsets
 
 _CLOCKS_MS = 3_600_000
 """The longest expected time between a change in a journal and its commit: differing clocks, and a large plan."""
@@ -171,7 +166,7 @@ def _numbered(rows: pa.Table, name: str, columns: list[str]) -> pa.Table:
     return rows.select([*_MOVED_TO, *columns]).append_column(name, pa.array(np.arange(len(rows))))
 
 
-def recent_rewinds(then: Rows, rewinds: Rows, log_offsets: Rows, made_to: _Offsets, since_ms: int) -> pa.Table:
+def recent_rewinds(then: Rows, rewinds: Rows, log_offsets: Rows, made_to: LogOffsets, since_ms: int) -> pa.Table:
     """The moves back since a time, from the last refresh (`then`) and new ones of `rewinds` (from `made_to` on). Moves
     of a deleted topic are left out if `log_offsets` has another topic of that name.
     """
@@ -184,12 +179,12 @@ def recent_rewinds(then: Rows, rewinds: Rows, log_offsets: Rows, made_to: _Offse
     return whole.filter(_may_equal(whole["topic_id"], id_now))
 
 
-def jumps_ahead(rewinds: Rows, made_to: _Offsets) -> pa.Table:
+def jumps_ahead(rewinds: Rows, made_to: LogOffsets) -> pa.Table:
     """The moves ahead from `made_to` on."""
     new = _new(rewinds, made_to)
     return new.filter(pc.equal(new["direction"], "ahead"))
 
 
-def _new(rewinds: Rows, made_to: _Offsets) -> pa.Table:
+def _new(rewinds: Rows, made_to: LogOffsets) -> pa.Table:
     rows = rel.loaded(rewinds, REWINDS.names).cast(REWINDS.arrow)
     return rows.filter(pa.array(rel.numbers(rows["log_offset"], -1) >= next_offsets(rows, made_to, 0)))

@@ -13,12 +13,10 @@ import pyarrow as pa
 from groupkeeper.pipeline.relations import Groups, Rows, is_known, keys, loaded, taken, together
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, TABLES, Table
 from groupkeeper.pipeline.tables.state import COUNTS_OF_LAG, OFFSETS_READ
+from groupkeeper.pipeline.transforms.history import LogOffsets
 from groupkeeper.rules.words import counted
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
-
-_KnownOffsets = Mapping[str, Mapping[int, int]]
-"""Offsets by cluster and partition of the offsets topic."""
 
 _PARTITION = list(OFFSETS_READ.key)
 _FOUND = ["cluster", "found", "detail"]
@@ -64,7 +62,7 @@ def all_read(parts: Rows) -> pa.Table:
 
 
 def checks_of_offsets(
-    found: Sequence[Offsets], start: _KnownOffsets, end: _KnownOffsets, taken: Mapping[str, int] = MappingProxyType({})
+    found: Sequence[Offsets], start: LogOffsets, end: LogOffsets, taken: Mapping[str, int] = MappingProxyType({})
 ) -> list[Check]:
     """Checks that each record between two offsets has one row; a partition without `start` begins with its first row.
     `taken`: how many rows of each cluster were removed on purpose.

@@ -87,17 +87,13 @@ def _expires_ms(own: pa.Table, at: Array, aging: _Aging) -> Array:
     """When each offset expires, in ms; −1: never, or unknown. `at`: the row number of the offset's group; −1: never."""
     found = np.full(len(at), -1)
     rows = np.flatnonzero(at >= 0)
-    named, committed = (rel.values(_ms(own[name].take(rows))) for name in ("expire_time", "commit_time"))
+    named, committed = (rel.times_ms(own[name].take(rows)) for name in ("expire_time", "commit_time"))
     of = zip(rows.tolist(), at[rows].tolist(), named, committed, strict=True)
     for row, group, named_ms, committed_ms in of:
         since_ms = aging.since_ms[group]
         if named_ms is not None or committed_ms is not None or since_ms is not None:
             found[row] = expires_ms(named_ms, committed_ms or 0, aging.kept_ms[group], since_ms)
     return np.where(found > LAST_MS, -1, found)
-
-
-def _ms(column: pa.ChunkedArray) -> pa.Array:
-    return pa.array(rel.numbers(column) // 1000, mask=~rel.is_known(column))
 
 
 def _idle_days(us: Array, limits: StaleLimits) -> Array:

@@ -9,20 +9,20 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.relations import Array, keys, matches, numbers
 
-_Offsets = Mapping[str, Mapping[int, int]]
+LogOffsets = Mapping[str, Mapping[int, int]]
 """Offsets by cluster and partition of the offsets topic."""
 
 _NEVER = 2**63 - 1
 
 
-def between(rows: pa.Table, made_to: _Offsets, read_to: _Offsets) -> pa.Table:
+def between(rows: pa.Table, made_to: LogOffsets, read_to: LogOffsets) -> pa.Table:
     """The rows of history from `made_to` on and before `read_to`; an unknown partition has no limit."""
     offsets = numbers(rows["log_offset"])
     is_own = (offsets >= next_offsets(rows, made_to, 0)) & (offsets < next_offsets(rows, read_to, _NEVER))
     return rows if is_own.all() else rows.filter(pa.array(is_own))
 
 
-def next_offsets(rows: pa.Table, offsets: _Offsets, otherwise: int) -> Array:
+def next_offsets(rows: pa.Table, offsets: LogOffsets, otherwise: int) -> Array:
     """For each row of history, the given offset of its log partition; `otherwise` if there is none."""
     given = [(name, number, offset) for name, own in offsets.items() for number, offset in own.items()]
     names, partitions, ends = zip(*given, strict=True) if given else ((), (), ())

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.pipeline import relations as rel
 from groupkeeper.pipeline.kafka.retention import DEFAULT, Retention, Retentions
-from groupkeeper.pipeline.relations import Array, Rows, earlier, keys, loaded, numbers, taken, time_of, together, values
+from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUPS
 from groupkeeper.pipeline.transforms.record_kinds import CLASSIC
 from groupkeeper.rules.expiry import do_offsets_age, emptied_ms, expires_ms
@@ -49,17 +50,18 @@ def causes(
     removal within two checks of its expiry (by age, or since the group was emptied), or of a later change of the group,
     was an expiry. Other removals, and those whose commit the log no longer has, are unknown.
     """
-    new = loaded(commits, COMMITS.names)
+    new = rel.loaded(commits, COMMITS.names)
     gone = new.filter(new["is_tombstone"])
-    before = _before(gone, new.select(_COMMITTED), loaded(last_commits, _COMMITTED))
-    records = _of_groups(gone, *(loaded(rows, _CHANGED) for rows in (group_records, last_records)))
+    before = _before(gone, new.select(_COMMITTED), rel.loaded(last_commits, _COMMITTED))
+    records = _of_groups(gone, *(rel.loaded(rows, _CHANGED) for rows in (group_records, last_records)))
     levels = records.filter(pc.fill_null(pc.equal(records["record_name"], CLASSIC), False))
     changes = records.filter(records["log_time"].is_valid())
-    changed = taken(changes["log_time"].combine_chunks(), earlier(GROUPS.key, gone, changes))
-    times = (_ms(column) for column in (gone["log_time"], before["commit_time"], before["expire_time"]))
+    changed = rel.taken(changes["log_time"].combine_chunks(), rel.earlier(GROUPS.key, gone, changes))
+    times = (rel.times_ms(column) for column in (gone["log_time"], before["commit_time"], before["expire_time"]))
     told = zip(
-        values(gone["cluster"]), map(_GoneOffsets, values(gone["topic"]), *times), values(before["is_tombstone"]),
-        _rosters(levels, earlier(GROUPS.key, gone, levels)), _ms(changed), strict=True,
+        rel.values(gone["cluster"]), map(_GoneOffsets, rel.values(gone["topic"]), *times),
+        rel.values(before["is_tombstone"]), _rosters(levels, rel.earlier(GROUPS.key, gone, levels)),
+        rel.times_ms(changed), strict=True,
     )  # fmt: skip
     found = [
         "unknown" if was_gone is not False else _cause(one, roster, changed_ms, retentions.get(cluster, DEFAULT))
@@ -71,29 +73,25 @@ def causes(
 
 def _of_groups(gone: pa.Table, *parts: pa.Table) -> pa.Table:
     """The rows of groups that have tombstones."""
-    rows = together(*parts)
-    of, of_gone = keys(GROUPS.key, rows, gone)
+    rows = rel.together(*parts)
+    of, of_gone = rel.keys(GROUPS.key, rows, gone)
     return rows.filter(pa.array(np.isin(of, of_gone)))
 
 
 def _before(gone: pa.Table, *commits: pa.Table) -> pa.Table:
     """For each tombstone, the row before it with its key; null: none."""
     rows = _of_groups(gone, *commits)
-    return taken(rows, earlier(CURRENT_OFFSETS.key, gone, rows))
-
-
-def _ms(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
-    return [None if us is None else us // 1000 for us in values(times.cast(pa.int64()))]
+    return rel.taken(rows, rel.earlier(CURRENT_OFFSETS.key, gone, rows))
 
 
 def _rosters(levels: pa.Table, at: Array) -> list[_Roster | None]:
     """The rosters at these row numbers. None: no record, or a group without protocol, as after its deletion."""
     used, which = np.unique(at, return_inverse=True)
-    rows = taken(levels, used)
+    rows = rel.taken(levels, used)
     members = rows["members"].combine_chunks()
     topics = pc.struct_field(pc.list_flatten(members), "subscribed_topics").to_pylist()
-    ends = np.cumsum(numbers(pc.list_value_length(members))).tolist()
-    protocols, since = values(rows["protocol_type"]), _ms(time_of(rows["state_timestamp_ms"]))
+    ends = np.cumsum(rel.numbers(pc.list_value_length(members))).tolist()
+    protocols, since = rel.values(rows["protocol_type"]), rel.times_ms(rel.time_of(rows["state_timestamp_ms"]))
     found = [
         _Roster(topics[start:end], since_ms) if protocol else None
         for (start, end), protocol, since_ms in zip(itertools.pairwise([0, *ends]), protocols, since, strict=True)

@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -380,49 +381,42 @@ class _Basis(NamedTuple):
     at: float
 
 
+@dataclass
 class Refreshing:
     """Builds the tables again and again, each time for one instant."""
 
-    def __init__(
-        self,
-        output: Output,
-        run: Run,
-        checkpoints: Sequence[Checkpoint] = (),
-        owners: Sequence[OwnerRule] = (),
-        journals: Sequence[str | ChangeJournal] = (),
-    ) -> None:
-        self._output = output
-        self._run = run
-        self._checkpoints = checkpoints
-        self._owners = owners
-        self._journals = journals
-        self._made: _Basis | None = None
-        """The inputs of the last refresh without problems."""
+    output: Output
+    run: Run
+    checkpoints: Sequence[Checkpoint] = ()
+    owners: Sequence[OwnerRule] = ()
+    journals: Sequence[str | ChangeJournal] = ()
+    made: _Basis | None = None
+    """The inputs of the last refresh without problems; None: there was none."""
 
     def refresh(self, of: BatchTaker, instants: Instants) -> bool:
         """Builds the tables for these instants; False: not necessary, nothing has changed."""
         queries, strange = Queries(), list[Problem]()
-        if self._checkpoints:
-            queries, strange = find_queries(self._output.spark, self._checkpoints, of.options, instants)
+        if self.checkpoints:
+            queries, strange = find_queries(self.output.spark, self.checkpoints, of.options, instants)
         logs = {name: each.logs for name, each in instants.items()}
         basis = _Basis(of.appended, logs, queries.state(), time.monotonic())
         if not self._is_due(basis):
             return False
-        run = self._run
+        run = self.run
         problems = run.summary.problems
         before = len(problems)
         for problem in strange:
             run.fail(problem)
         clusters = Clusters(of.options, instants, of.failed)
-        given = RefreshContext(clusters, of.retentions, queries=queries, owners=self._owners, journals=self._journals)
-        make_tables(self._output, given, run)
+        given = RefreshContext(clusters, of.retentions, queries=queries, owners=self.owners, journals=self.journals)
+        make_tables(self.output, given, run)
         if len(problems) == before:
-            self._made = basis
+            self.made = basis
         del problems[before:]  # reported; the next refresh tries again
         run.watch.waiting()
         return True
 
     def _is_due(self, basis: _Basis) -> bool:
         """Whether the inputs have changed since the last refresh, or it was `_LONGEST_S` ago."""
-        made = self._made
+        made = self.made
         return made is None or made[:3] != basis[:3] or basis.at - made.at >= _LONGEST_S
