@@ -23,27 +23,19 @@ _MEMBER_STATES = {
     "StreamsGroupCurrentMemberAssignment": {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"},
 }
 
+_COPIED = (
+    "epoch", "assignment_epoch", "assignment_timestamp", "current_state_timestamp", "protocol_type", "protocol",
+    "leader", "generation", "member_epoch", "previous_member_epoch", "instance_id", "rack_id", "client_id",
+    "client_host", "rebalance_timeout_ms", "server_assignor", "subscribed_topic_names", "subscribed_topic_regex",
+)  # fmt: skip
+"""Fields that columns copy; the column has the field's name, or that of _COLUMNS."""
 _COLUMNS = {
     "epoch": "group_epoch",
-    "assignment_epoch": "assignment_epoch",
     "assignment_timestamp": "state_timestamp_ms",
     "current_state_timestamp": "state_timestamp_ms",
-    "protocol_type": "protocol_type",
-    "protocol": "protocol",
-    "leader": "leader",
-    "generation": "generation",
-    "member_epoch": "member_epoch",
-    "previous_member_epoch": "previous_member_epoch",
-    "instance_id": "instance_id",
-    "rack_id": "rack_id",
-    "client_id": "client_id",
-    "client_host": "client_host",
-    "rebalance_timeout_ms": "rebalance_timeout_ms",
-    "server_assignor": "server_assignor",
     "subscribed_topic_names": "subscribed_topics",
     "subscribed_topic_regex": "subscribed_regex",
 }
-"""Columns that copy a field, by the name of the field."""
 
 
 def group_id_of(key: RootMessage) -> str:
@@ -72,9 +64,9 @@ def _group_record(key: RootMessage, value: RootMessage | None, version: int | No
     if value is None or version is None:
         return row
     row["value_json"] = json_of(value, version)
-    for field, column in _COLUMNS.items():
+    for field in _COPIED:
         if field in value.__slots__:
-            row[column] = getattr(value, field)
+            row[_COLUMNS.get(field, field)] = getattr(value, field)
     if "epoch" in value.__slots__ and not name.endswith("GroupMetadata"):
         del row["group_epoch"]  # the epoch of a topology
     if name in _MEMBER_STATES:

@@ -92,29 +92,14 @@ class ReadOptions(NamedTuple):
 
 
 _PER_CLUSTER = (
-    "subscribe",
-    "subscribePattern",
-    "assign",
-    "startingOffsets",
-    "endingOffsets",
-    "startingTimestamp",
-    "endingTimestamp",
-    "startingOffsetsByTimestamp",
-    "endingOffsetsByTimestamp",
-    "topicIds",
-)
+    "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
+    "endingTimestamp", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "topicIds",
+)  # fmt: skip
 _OWN = ("cluster", "clusters", "rows", "latestOnly")
 _COMMON = (
-    "failOnDataLoss",
-    "includeHeaders",
-    "kafkaConsumer.pollTimeoutMs",
-    "maxOffsetsPerTrigger",
-    "maxRecordsPerPartition",
-    "minPartitions",
-    "privacy",
-    "privacySecret",
-    "startingOffsetsByTimestampStrategy",
-)
+    "failOnDataLoss", "includeHeaders", "kafkaConsumer.pollTimeoutMs", "maxOffsetsPerTrigger", "maxRecordsPerPartition",
+    "minPartitions", "privacy", "privacySecret", "startingOffsetsByTimestampStrategy",
+)  # fmt: skip
 _WITHOUT_EFFECT = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix")
 _SELECTIONS = ("subscribe", "subscribePattern", "assign")
 _NAMES = {name.lower(): name for name in (*_PER_CLUSTER, *_OWN, *_COMMON, *_WITHOUT_EFFECT)}

@@ -29,63 +29,18 @@ from groupkeeper.pipeline.tables.schema import Column, Table
 from groupkeeper.pipeline.tables.state import QUALITY, REJECTS
 
 __all__ = [
-    "COMMITS",
-    "CURRENT_OFFSETS",
-    "DECODED",
-    "EDGES",
-    "FRESHNESS",
-    "GROUPS",
-    "GROUP_EVENTS",
-    "GROUP_RECORDS",
-    "HISTORY",
-    "LAG",
-    "LAG_HISTORY",
-    "LOG_ENDS",
-    "LOG_OFFSETS",
-    "MEMBERS",
-    "OFFSETS_AS_OF",
-    "OWNERS",
-    "QUALITY",
-    "RATES",
-    "REJECTS",
-    "REWINDS",
-    "SCAN_TIME",
-    "SHARE_OFFSETS",
-    "STALE",
-    "STATUS",
-    "TABLES",
-    "TOPICS",
-    "TRANSACTIONS",
-    "Column",
+    "COMMITS", "CURRENT_OFFSETS", "DECODED", "EDGES", "FRESHNESS", "GROUPS", "GROUP_EVENTS", "GROUP_RECORDS", "HISTORY",
+    "LAG", "LAG_HISTORY", "LOG_ENDS", "LOG_OFFSETS", "MEMBERS", "OFFSETS_AS_OF", "OWNERS", "QUALITY", "RATES",
+    "REJECTS", "REWINDS", "SCAN_TIME", "SHARE_OFFSETS", "STALE", "STATUS", "TABLES", "TOPICS", "TRANSACTIONS", "Column",
     "Table",
-]
+]  # fmt: skip
 
 HISTORY = (COMMITS, GROUP_RECORDS)
 """The records of the log: rows are only appended."""
 
 TABLES = (
-    *HISTORY,
-    CURRENT_OFFSETS,
-    GROUPS,
-    MEMBERS,
-    GROUP_EVENTS,
-    RATES,
-    FRESHNESS,
-    LOG_OFFSETS,
-    LAG,
-    LAG_HISTORY,
-    LOG_ENDS,
-    REWINDS,
-    STALE,
-    STATUS,
-    TOPICS,
-    EDGES,
-    OWNERS,
-    TRANSACTIONS,
-    SHARE_OFFSETS,
-    REJECTS,
-    QUALITY,
-    OFFSETS_AS_OF,
+    *HISTORY, CURRENT_OFFSETS, GROUPS, MEMBERS, GROUP_EVENTS, RATES, FRESHNESS, LOG_OFFSETS, LAG, LAG_HISTORY, LOG_ENDS,
+    REWINDS, STALE, STATUS, TOPICS, EDGES, OWNERS, TRANSACTIONS, SHARE_OFFSETS, REJECTS, QUALITY, OFFSETS_AS_OF,
     SCAN_TIME,
-)
+)  # fmt: skip
 """Every table that a job writes, in the order of the documentation."""
