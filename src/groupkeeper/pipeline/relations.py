@@ -75,16 +75,12 @@ def keys(names: Sequence[str], *tables: pa.Table) -> list[Array]:
         column = pa.chunked_array([chunk for table in tables for chunk in table[name].chunks], kind)
         coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
         if size * max(1, len(coded.dictionary)) > _LARGEST:
-            size, found = _fewer(found)
+            different, numbered = np.unique(found, return_inverse=True)
+            size, found = len(different), numbered.reshape(-1)
         found = found * len(coded.dictionary) + coded.indices.to_numpy(zero_copy_only=False)
         size *= max(1, len(coded.dictionary))
     bounds = np.cumsum([len(table) for table in tables])[:-1]
     return np.split(found, bounds)
-
-
-def _fewer(found: Array) -> tuple[int, Array]:
-    different, numbered = np.unique(found, return_inverse=True)
-    return len(different), numbered.reshape(-1)
 
 
 def matches(of: Array, others: Array) -> Array:

@@ -13,7 +13,7 @@ from groupkeeper.pipeline.decode import group_record
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits, with_valid_texts
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
-from groupkeeper.pipeline.decode.views import Ints
+from groupkeeper.pipeline.decode.views import Ints, choose
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -102,7 +102,7 @@ def _whole(records: Records, places: Places, content: dict[str, pa.Array]) -> pa
 
 def _commits_batch(records: Records, commits: Commits, types: Ints, places: Places) -> pa.RecordBatch:
     """The batch of the commits that are `ok`. Raises pa.ArrowInvalid for a text that is not UTF-8."""
-    records, types, commits = records.where(commits.ok), types[commits.ok], commits.where(commits.ok)
+    records, types, commits = records.where(commits.ok), types[commits.ok], choose(commits, commits.ok)
     gone = commits.is_tombstone
     data = records.data
     metadata_size = np.where(gone, -1, commits.metadata_size)

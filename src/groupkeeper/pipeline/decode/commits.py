@@ -12,7 +12,7 @@ import numpy as np
 
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import are_valid
-from groupkeeper.pipeline.decode.views import Bools, Ints, View, choose
+from groupkeeper.pipeline.decode.views import Bools, Ints, View
 from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.primitives import read_tag_count, read_varint
 
@@ -53,9 +53,6 @@ class Commits:
     expire_timestamp: Ints
     topic_id_at: Ints
     """The position of the topic's id; −1: there is none."""
-
-    def where(self, mask: Bools) -> Commits:
-        return choose(self, mask)
 
 
 def key_types(records: Records) -> Ints:

@@ -9,7 +9,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import kip122
 from groupkeeper.operations.plans.builder import Made, PlanTopics, Policies, Request, make_reset
-from groupkeeper.operations.plans.model import Change, GroupPlan
+from groupkeeper.operations.plans.model import Change
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.uuids import uuid_text
 from groupkeeper.rules.words import counted
@@ -105,15 +105,15 @@ async def restore_plan(admin: Admin, then: Then, *, command: Sequence[str] = (),
         tuple(then), PlanTopics(), None, Policies(), wanted, tuple(command), made_ms, "the offsets of that time"
     )
     made = await make_reset(admin, request)
-    groups = tuple(_with_details(group, then[group.group_id]) for group in made.plan.groups)
-    return made._replace(plan=made.plan._replace(groups=groups))
+    groups = []
+    for group in made.plan.groups:
+        commits = then[group.group_id]
+        changes = {tp: _with_details(change, commits[tp]) for tp, change in group.changes.items()}
+        groups.append(group._replace(changes=changes))
+    return made._replace(plan=made.plan._replace(groups=tuple(groups)))
 
 
-def _with_details(group: GroupPlan, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> GroupPlan:
-    return group._replace(changes={tp: _with_detail(change, commits[tp]) for tp, change in group.changes.items()})
-
-
-def _with_detail(change: Change, commit: OffsetAndMetadata) -> Change:
+def _with_details(change: Change, commit: OffsetAndMetadata) -> Change:
     if change.after is None:
         return change
     epoch = commit.leader_epoch if change.after.offset == commit.offset else None

@@ -175,9 +175,8 @@ async def plan_cluster(options: ReadOptions, number: int, *, measures: bool, of_
     return Planned(ranges, instant)
 
 
-async def check_ids(options: ReadOptions, number: int) -> None:
+async def check_ids(cluster: ClusterOptions) -> None:
     """Raises SourceError where a topic of the cluster has another id than the options say, or does not answer."""
-    cluster = options.clusters[number]
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             await _partitions(admin, cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ContextDecorator
 from types import TracebackType
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ except ImportError:  # Spark 4.1 only supports the latest offset, and reads ever
 _READS_ONLY = 'format "groupkeeper" only reads: Spark writes to Kafka with format "kafka"'
 
 
-class _BareErrors:
+class _BareErrors(ContextDecorator):
     """Raises a SourceError without traceback and context: Spark would show a worker's frames and earlier errors."""
 
     def __enter__(self) -> None: ...
@@ -143,11 +144,8 @@ class StreamReader(datasource.DataSourceStreamReader, SupportsTriggerAvailableNo
         with _BareErrors():
             self._last = self._latest()
 
+    @_BareErrors()
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[datasource.InputPartition]:
-        with _BareErrors():
-            return self._partitions(start, end)
-
-    def _partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[datasource.InputPartition]:
         self._reached = end
         if not set(end) <= set(self._number_by_name):
             self._plan(Start(LATEST))

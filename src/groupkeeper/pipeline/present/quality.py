@@ -123,11 +123,12 @@ def checks_of_tables(
             by_name.setdefault(name, Counter()).update({column: found or 0 for column, found in row.items()})
     known = {table: by_name[table.name] for table in TABLES if table.name in by_name and table.name not in failed}
     checks = [_keys(table, own["doubled"]) for table, own in known.items()]
-    if CURRENT_OFFSETS in known:
-        for table in (LAG, STATUS):
-            if table in known:
-                number = known[table]["judged" if table is STATUS else "rows"]
-                checks.append(_as_many(table, number, CURRENT_OFFSETS, known[CURRENT_OFFSETS]["rows"]))
+    for table in (LAG, STATUS):
+        if table in known and CURRENT_OFFSETS in known:
+            number, wanted = known[table]["judged" if table is STATUS else "rows"], known[CURRENT_OFFSETS]["rows"]
+            detail = f"{number} of its rows are of an offset, {wanted} are in {CURRENT_OFFSETS.name}"
+            result = OK if number == wanted else FAILED
+            checks.append(Check(None, table.name, "counts", result, abs(number - wanted), detail))
     if REJECTS in rows:
         found = _firsts(loaded(rows[REJECTS], (*REJECTS.key, "reason")))
         checks += _per_cluster(REJECTS, "rejects", found, "record", "not decoded, the first")
@@ -162,11 +163,6 @@ def _keys(table: Table, doubled: int) -> Check:
         f"{counted(doubled, 'row')} with the key ({key}) of another row" if doubled else f"({key}) is in no two rows"
     )
     return Check(None, table.name, "keys", FAILED if doubled else OK, doubled, detail)
-
-
-def _as_many(table: Table, number: int, other: Table, wanted: int) -> Check:
-    detail = f"{number} of its rows are of an offset, {wanted} are in {other.name}"
-    return Check(None, table.name, "counts", OK if number == wanted else FAILED, abs(number - wanted), detail)
 
 
 def _per_cluster(table: Table, name: str, found: pa.Table, noun: str, lack: str) -> list[Check]:

@@ -43,7 +43,9 @@ class _Measures(NamedTuple):
 
     def last(self, back: int = 0) -> Array:
         """The place in `elements` of each row's last measure, or of the one `back` before it; −1: none."""
-        return self._at(np.cumsum(self.sizes) - 1 - back, self.sizes > back)
+        found, is_there = np.full(len(self.sizes), -1), self.sizes > back
+        found[is_there] = self.at[(np.cumsum(self.sizes) - 1 - back)[is_there]]
+        return found
 
     def first(self, is_wanted: Array) -> Array:
         """The place of each row's first measure for which `is_wanted` (by element) is true; −1: none."""
@@ -69,11 +71,6 @@ class _Measures(NamedTuple):
 
     def column(self) -> pa.ListArray:
         return rel.lists(self.sizes, rel.taken(self.elements, self.at).to_struct_array().combine_chunks())
-
-    def _at(self, place: Array, is_there: Array) -> Array:
-        found = np.full(len(self.sizes), -1)
-        found[is_there] = self.at[place[is_there]]
-        return found
 
     def _wanted(self, is_wanted: Array) -> tuple[Array, Array]:
         is_own = is_wanted[self.at]

@@ -105,13 +105,11 @@ class DeltaLake:
 
     def _mark(self, log: Any, snapshot: Any) -> lake.Mark | None:
         """The mark of the last commit."""
-        text = self._files_of(log, snapshot.version())
+        jvm: Any = self._spark.sparkContext._jvm
+        path = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{snapshot.version():020}.json")
+        text = str(log.store().read(path, log.newDeltaHadoopConf()).mkString("\n"))
         commits = [line["commitInfo"] for line in map(json.loads, text.splitlines()) if "commitInfo" in line]
         return lake.Mark.of(commits[0].get("userMetadata")) if commits else None
-
-    def _files_of(self, log: Any, version: int) -> str:
-        path = self._spark.sparkContext._jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020}.json")  # type: ignore[union-attr]
-        return str(log.store().read(path, log.newDeltaHadoopConf()).mkString("\n"))
 
     def _files(self, snapshot: Any) -> list[str]:
         return [unquote(json.loads(each)["path"]) for each in snapshot.allFiles().toJSON().collectAsList()]

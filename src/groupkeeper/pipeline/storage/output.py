@@ -304,7 +304,7 @@ class Output:
         with self.lock:
             names = self.ledger.files(table.name)
             size_by_name = {name: self.files.status(f"{table.name}/{name}")[0] for name in names}
-            busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
+            busy = self._busy(table)
             small = [name for name, size in size_by_name.items() if size < small_bytes and name not in busy]
             if len(small) < many:
                 return 0
@@ -357,7 +357,9 @@ class Output:
         counts: dict[str, dict[int, int]] = {}
         with self.lock:
             for table in TABLES:
-                if not (names := self._with_old(table, cut_ms)):
+                spans = self._spans_ms(table, self._busy(table))
+                names = [name for name, (first_ms, _) in spans.items() if first_ms < cut_ms]
+                if not names:
                     continue
                 old = [f"{table.name}/{name}" for name in names]
                 kept = what_stays(table, self._of_files(table, names), cut_ms).coalesce(1)
@@ -373,10 +375,9 @@ class Output:
             self.ledger.replace(directories, kept=beside, rows=counts, tidied=now_ms, kept_from=kept_from)
         return {name: count for name, count in removed.items() if count}
 
-    def _with_old(self, table: Table, cut_ms: int) -> list[str]:
-        """The table's files with rows from before the cut, except files that the next refresh needs."""
-        busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
-        return [name for name, (first_ms, _) in self._spans_ms(table, busy).items() if first_ms < cut_ms]
+    def _busy(self, table: Table) -> set[str]:
+        """The table's files that the next refresh needs."""
+        return {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
 
     def _rewritten(
         self, rows: DataFrame | pa.Table, table: Table, names: Sequence[str]

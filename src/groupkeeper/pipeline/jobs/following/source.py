@@ -385,10 +385,8 @@ def _made_again(reading: Reading, options: ReadOptions) -> Failed | None:
     """Why what was read does not count; None: it does. Fetches use a topic's name, so it may have been deleted and
     created again after its offsets were listed.
     """
-    only = options.clusters[reading.number]._replace(topic_ids=reading.topic_ids)
-    options = options._replace(clusters=(only,))
     try:
-        asyncio.run(planning.check_ids(options, 0))
+        asyncio.run(planning.check_ids(options.clusters[reading.number]._replace(topic_ids=reading.topic_ids)))
     except SourceError as error:
         return Failed(str(error), is_unanswered(error))
     return None
