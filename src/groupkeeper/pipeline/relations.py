@@ -133,18 +133,18 @@ class Groups(NamedTuple):
         at = np.where(is_wanted, np.arange(len(self.of)), -1)
         if is_before:
             at = np.concatenate([np.full(min(1, len(at)), -1), at[:-1]])
-        at = np.maximum.accumulate(at) if len(at) else at
-        return np.where(at >= self.starts[self.of], at, -1) if len(at) else at
+        at = np.maximum.accumulate(at)
+        return np.where(at >= self.starts[self.of], at, -1)
 
     def sum(self, each: Array) -> Array:
         """The sum of `each` in each run."""
-        return np.add.reduceat(each, self.starts) if len(self.starts) else each[:0]
+        return np.add.reduceat(each, self.starts)
 
     def least(self, each: Array) -> Array:
-        return np.minimum.reduceat(each, self.starts) if len(self.starts) else each[:0]
+        return np.minimum.reduceat(each, self.starts)
 
     def greatest(self, each: Array) -> Array:
-        return np.maximum.reduceat(each, self.starts) if len(self.starts) else each[:0]
+        return np.maximum.reduceat(each, self.starts)
 
 
 def runs(names: Sequence[str], rows: pa.Table) -> tuple[Array, Groups]:

@@ -120,10 +120,8 @@ class Privacy(NamedTuple):
 
     def _record(self, text: str) -> str:
         row = json.loads(text)
-        for name in _NESTED:
-            if name in row:
-                row[name] = _dump(self._without(json.loads(row[name]), ""))
-        nested = {name: row.pop(name) for name in _NESTED if name in row}
+        texts = {name: row.pop(name) for name in _NESTED if name in row}
+        nested = {name: _dump(self._without(json.loads(each), "")) for name, each in texts.items()}
         return _dump({**self._without(row, ""), **nested})
 
     def _without(self, value: Any, field: str) -> Any:

@@ -89,10 +89,6 @@ class RefreshTables:
             raise found
         return found
 
-    def building(self, table: Table) -> Future[Mapping[str, _TableState]]:
-        """The future of the job that writes the table."""
-        return self._built[table.name]
-
     def past(self, table: Table) -> DataFrame:
         return self._output.read(table)
 
@@ -232,10 +228,10 @@ def _build(output: Output, given: RefreshContext, tables: RefreshTables) -> None
                 for step in steps:
                     tables.add([step], pool.submit(_ask, output, step, tables, given), is_asked=True)
             else:
-                tables.add(steps, pool.submit(_run, output, steps, list(done), tables, given))
+                writes = steps
                 if job is Job.CLUSTERS:  # which writes the answers as well
-                    asked = [step for step in done if step.job is Job.ASKED]
-                    tables.add(asked, tables.building(steps[0].table))
+                    writes = [*steps, *(step for step in done if step.job is Job.ASKED)]
+                tables.add(writes, pool.submit(_run, output, steps, list(done), tables, given))
             done += steps
         pool.shutdown()
     finally:

@@ -154,22 +154,19 @@ class _WrittenFile:
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
-        self.rows = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self._name,) if self.rows else ()
+        """The file's name, once it is closed; none without rows."""
+        return () if self._writer is None else (self._name,)
 
     @property
     def content(self) -> bytes:
         return bytes(self._sink.getvalue())
 
     def add(self, batch: pa.RecordBatch) -> None:
-        if not len(batch):
-            return
         self._waiting.append(batch)
         self._waiting_rows += len(batch)
-        self.rows += len(batch)
         if self._waiting_rows >= _ROWS_PER_GROUP:
             self._flush()
 

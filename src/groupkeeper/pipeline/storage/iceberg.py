@@ -106,15 +106,12 @@ class IcebergLake:
         paths = [row.file_path for row in self._spark.table(f"{self._name(of)}.files").select("file_path").collect()]
         return [path.removeprefix(f"{self._root}/{of.name}/") for path in paths]
 
-    def _path(self, of: Table, name: str) -> str:
-        """The path of a file; the name of a file that another program has written is its path already."""
-        return name if "/" in name else f"{self._root}/{of.name}/{name}"
-
     def _new(self, table: Any, of: Table, files: Iterable[FileFacts]) -> list[Any]:
         return [self._file(table, of, each, has_metrics=True) for each in files]
 
     def _file(self, table: Any, of: Table, facts: FileFacts, *, has_metrics: bool) -> Any:
-        path = self._path(of, facts.name)
+        # The name of a file that another program has written is its path already.
+        path = facts.name if "/" in facts.name else f"{self._root}/{of.name}/{facts.name}"
         builder = self._iceberg.DataFiles.builder(table.spec()).withFormat("parquet").withPath(path)
         builder = builder.withFileSizeInBytes(facts.size).withRecordCount(facts.rows)
         if has_metrics:
