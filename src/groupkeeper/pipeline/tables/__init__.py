@@ -18,15 +18,15 @@ from groupkeeper.pipeline.tables.derived import (
     LOG_OFFSETS,
     MEMBERS,
     OFFSETS_AS_OF,
+    QUALITY,
     RATES,
     REWINDS,
     SCAN_TIME,
     STALE,
     STATUS,
 )
-from groupkeeper.pipeline.tables.log import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.tables.log import COMMITS, DECODED, GROUP_RECORDS, REJECTS
 from groupkeeper.pipeline.tables.schema import Column, Table
-from groupkeeper.pipeline.tables.state import QUALITY, REJECTS
 
 __all__ = [
     "COMMITS", "CURRENT_OFFSETS", "DECODED", "EDGES", "FRESHNESS", "GROUPS", "GROUP_EVENTS", "GROUP_RECORDS", "HISTORY",

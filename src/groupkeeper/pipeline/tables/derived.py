@@ -450,3 +450,19 @@ SCAN_TIME = Table(
         Column("end_offset", pa.int64(), "where the scan ends: the last stable offset when it was planned"),
     ),
 )
+
+QUALITY = Table(
+    "quality",
+    "check of the last run",
+    ("cluster", "table_name", "check_name"),
+    (
+        Column("cluster", pa.string(), "name of the cluster; null: the check covers all clusters"),
+        Column("table_name", pa.string(), "the table; null: the check covers the directory"),
+        Column("check_name", pa.string(), "keys, gaps, counts, rejects or freshness"),
+        Column("result", pa.string(), "ok, failed, or unknown if the run lacked inputs of the check"),
+        Column("found", pa.int64(), "how many rows, offsets or partitions failed the check"),
+        Column("detail", pa.string(), "the finding, as a sentence"),
+        Column("measured_time", TIME, "the instant"),
+    ),
+)
+"""Covers only the rows that the run read and built; `groupkeeper pipeline quality` checks all rows."""

@@ -186,3 +186,20 @@ GROUP_RECORDS = Table(
     ),
     day_of="log_time",
 )
+
+REJECTS = Table(
+    "rejects",
+    "record of the offsets topic that could not be decoded",
+    _BY_PLACE,
+    (
+        *PLACE,
+        Column("log_time", TIME, "when the record was written, by its timestamp; null: it has none"),
+        Column("record_type", pa.int16(), "type of the key; null: the key is too short"),
+        Column("value_version", pa.int16(), "version of the value; null: it has none"),
+        Column("reason", pa.string(), "why it could not be decoded: unknown type or version, malformed"),
+        Column("raw_bytes", pa.int64(), "length of key and value"),
+        Column("raw_sha256", pa.string(), "SHA-256 of key and value, in hexadecimal"),
+        Column("first_time", TIME, "when a run first saw it, by the clock of the machine that ran it"),
+    ),
+    is_carried=True,
+)

@@ -1,6 +1,8 @@
-"""Rows that are carried from one refresh to the next, so that no refresh reads the whole history again. Their number
-depends on the current state, not on the length of the history. They are below DIR/_groupkeeper; their columns are not a
-contract.
+"""Rows that are carried from one refresh to the next (CARRIED), so that no refresh reads the whole history again. Their
+number depends on the current state, not on the length of the history. The other tables here are for the steps of one
+refresh; where the key has no group, each share of the groups has rows of its own.
+
+They are below DIR/_groupkeeper; their columns are not a contract.
 """
 
 from __future__ import annotations
@@ -9,42 +11,8 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.tables.context import EDGES, OWNERS
 from groupkeeper.pipeline.tables.derived import CURRENT_OFFSETS, GROUPS, LOG_OFFSETS, RATES, REWINDS
-from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS, PLACE
+from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS, REJECTS
 from groupkeeper.pipeline.tables.schema import CLUSTER, GROUP, PARTITION, TIME, Column, Table
-
-REJECTS = Table(
-    "rejects",
-    "record of the offsets topic that could not be decoded",
-    COMMITS.key,
-    (
-        *PLACE,
-        Column("log_time", TIME, "when the record was written, by its timestamp; null: it has none"),
-        Column("record_type", pa.int16(), "type of the key; null: the key is too short"),
-        Column("value_version", pa.int16(), "version of the value; null: it has none"),
-        Column("reason", pa.string(), "why it could not be decoded: unknown type or version, malformed"),
-        Column("raw_bytes", pa.int64(), "length of key and value"),
-        Column("raw_sha256", pa.string(), "SHA-256 of key and value, in hexadecimal"),
-        Column("first_time", TIME, "when a run first saw it, by the clock of the machine that ran it"),
-    ),
-    is_carried=True,
-)
-
-QUALITY = Table(
-    "quality",
-    "check of the last run",
-    ("cluster", "table_name", "check_name"),
-    (
-        Column("cluster", pa.string(), "name of the cluster; null: the check covers all clusters"),
-        Column("table_name", pa.string(), "the table; null: the check covers the directory"),
-        Column("check_name", pa.string(), "keys, gaps, counts, rejects or freshness"),
-        Column("result", pa.string(), "ok, failed, or unknown if the run lacked inputs of the check"),
-        Column("found", pa.int64(), "how many rows, offsets or partitions failed the check"),
-        Column("detail", pa.string(), "the finding, as a sentence"),
-        Column("measured_time", TIME, "the instant"),
-    ),
-)
-"""Covers only the rows that the run read and built; `groupkeeper pipeline quality` checks all rows."""
-
 
 _FOLDER = "_groupkeeper/carried_"
 
@@ -109,7 +77,6 @@ RECENT_REWINDS = Table(f"{_FOLDER}rewinds", "move back that a status may tell of
 NEW_MOVES = Table(
     "_groupkeeper/new_moves", "new move that is reported, or the last one of its offset", REWINDS.key, MOVES.columns
 )
-"""Only for the steps of one refresh."""
 
 READERS = Table(
     "_groupkeeper/readers",
@@ -117,7 +84,6 @@ READERS = Table(
     ("cluster", "topic"),
     (CLUSTER, PARTITION[0], Column("groups", pa.int64(), "how many of the groups")),
 )
-"""Only for the steps of one refresh; each share of the groups has rows of its own."""
 
 WANTED = Table(
     "_groupkeeper/wanted",
@@ -129,7 +95,6 @@ WANTED = Table(
         Column("committed_offset", pa.int64(), "-1: none; null: only the ends of the log are wanted"),
     ),
 )
-"""Only for the steps of one refresh; each share of the groups has rows of its own."""
 
 WAITING = Table(
     "_groupkeeper/waiting",
@@ -137,14 +102,11 @@ WAITING = Table(
     LOG_OFFSETS.key,
     (CLUSTER, *PARTITION, Column("groups", pa.int64(), "how many have read up to its last stable offset")),
 )
-"""Only for the steps of one refresh; each share of the groups has rows of its own."""
 
 OWNED_GROUPS = Table("_groupkeeper/owned_groups", "group", OWNERS.key, OWNERS.columns)
-"""Only for the steps of one refresh."""
 
 
 def _counts(name: str) -> Table:
-    """Only for the steps of one refresh; each share of the groups has rows of its own."""
     return Table(
         f"_groupkeeper/{name}",
         "table",
@@ -163,13 +125,10 @@ COUNTS_OF_OFFSETS, COUNTS_OF_LAG = _counts("counts_of_offsets"), _counts("counts
 SPANS = Table(
     "_groupkeeper/spans", "client that reads a topic in a group, as new rows of history show", EDGES.key, EDGES.columns
 )
-"""Only for the steps of one refresh."""
 
 GROUP_RATES = Table("_groupkeeper/group_rates", "group and minute of new rows of history", RATES.key, RATES.columns)
-"""Only for the steps of one refresh."""
 
 NEW_REJECTS = Table("_groupkeeper/new_rejects", "new record that could not be decoded", REJECTS.key, REJECTS.columns)
-"""Only for the steps of one refresh."""
 
 OFFSETS_READ = Table(
     "_groupkeeper/offsets_read",
@@ -183,7 +142,6 @@ OFFSETS_READ = Table(
         Column("first", pa.int64(), "the first of them"),
     ),
 )
-"""Only for the steps of one refresh; each share of the groups has rows of its own."""
 
 ESTIMATES = Table(
     "_groupkeeper/estimates",
@@ -191,6 +149,5 @@ ESTIMATES = Table(
     WANTED.key,
     (*WANTED.columns, Column("estimated_time", TIME, "by the commits around it; null: there are none")),
 )
-"""Only for the steps of one refresh."""
 
 CARRIED = (LAST_COMMITS, LAST_RECORDS, GROUP_FACTS, MOVES, PACES, RECENT_REWINDS)
