@@ -152,6 +152,14 @@ def test_where_a_source_began_is_not_always_known(spark: Run, tmp_path: Path) ->
     assert "began is not written of 3 partitions: wait for the first" in report["notes"][0]
 
 
+@pytest.mark.parametrize("folder", ["offsets", "commits"])
+def test_a_file_that_goes_while_its_folder_is_read_hides_no_other(spark: Run, tmp_path: Path, folder: str) -> None:
+    copy = tmp_path / "orders"
+    shutil.copytree(RECORDED / "orders", copy)
+    (copy / folder / ".2.tmp").symlink_to("gone")  # as what a running query has renamed meanwhile
+    assert spark("lag", copy)[1]["offsets"] == spark("lag", RECORDED / "orders")[1]["offsets"]
+
+
 def test_names_topics_and_order(spark: Run) -> None:
     report = spark("lag", f"mine={RECORDED / 'pattern'}", "--topic", "pay*")[1]
     assert lags(report) == {("mine", "payments", 0): (3, 1)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 from pathlib import Path
@@ -81,13 +82,16 @@ class LocalFolder:
         self.path = str(root)
 
     def times(self, path: str) -> dict[str, int] | None:
+        found = {}
         try:
-            with os.scandir(self._root / path) as entries:
-                return {entry.name: entry.stat().st_mtime_ns // 1_000_000 for entry in entries}
+            for name in os.listdir(self._root / path):
+                with contextlib.suppress(FileNotFoundError):  # a running query has renamed or removed it meanwhile
+                    found[name] = (self._root / path / name).stat().st_mtime_ns // 1_000_000
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise SourceError(f"{self.path}/{path} cannot be read: {error.strerror}") from None
+        return found
 
     def read(self, path: str) -> str | None:
         try:
