@@ -24,26 +24,6 @@ Explain = Callable[[Address, OSError], errors.ClientError | None]
 class Connection(asyncio.BufferedProtocol):
     """A connection, open or closed. Requests may be sent without waiting for the responses of earlier ones."""
 
-    __slots__ = (
-        "_buffer",
-        "_chunks",
-        "_client_id",
-        "_closed",
-        "_correlation_id",
-        "_explain",
-        "_failure",
-        "_max_answer_bytes",
-        "_needed_bytes",
-        "_outgoing",
-        "_received_bytes",
-        "_token",
-        "_transport",
-        "address",
-        "pending",
-        "renew_at_s",
-        "versions",
-    )
-
     def __init__(self, address: Address, client_id: str, max_answer_bytes: int, explain: Explain) -> None:
         self.address = address
         self.renew_at_s: float | None = None  # when to reauthenticate (KIP-368), in the loop's time; None: never

@@ -44,20 +44,6 @@ class Peer:
     from the user.
     """
 
-    __slots__ = (
-        "_closed_because",
-        "_connections",
-        "_has_answered",
-        "_opening",
-        "_security",
-        "_settings",
-        "_versions",
-        "address",
-        "failures",
-        "is_advertised",
-        "node",
-    )
-
     def __init__(
         self, address: Address, settings: Settings, security: Security, *, is_advertised: bool = False
     ) -> None:

@@ -59,9 +59,6 @@ class OffsetRules(Protocol):
 
     def check_delete(self, group: Any) -> None: ...
 
-    def is_subscribed_to(self, group: Any, topic: str) -> bool:
-        """Whether offsets of the topic are in use: they are not deleted, nor do they expire."""
-
     def do_offsets_age(self, group: Any) -> bool:
         """Whether the group's offsets may expire, see groupkeeper.rules.expiry."""
 

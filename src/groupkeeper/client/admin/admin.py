@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.arguments import mapped, several
@@ -46,13 +46,13 @@ class Admin(
         properties: Mapping[str, str] = {},
         token_provider: TokenProvider | None = None,
     ) -> None:
-        settings = Settings.of_properties(properties)
-        if client_id is not None:
-            settings.client_id = client_id
-        if request_timeout_ms is not None:
-            settings.request_timeout_ms = request_timeout_ms
-        if default_timeout_ms is not None:
-            settings.default_api_timeout_ms = default_timeout_ms
+        given: dict[str, Any] = {
+            "client_id": client_id,
+            "request_timeout_ms": request_timeout_ms,
+            "default_api_timeout_ms": default_timeout_ms,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        settings = Settings.of_properties(properties)._replace(**given)
         security = security_of(properties, token_provider)
         self._cluster = Cluster(parse_bootstrap_servers(bootstrap_servers), settings, security)
 

@@ -229,7 +229,9 @@ class ClassicGroup(_Classic):
         return state_of(self.roster, self.soft.rebalance)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether offsets of the topic are in use."""
+        """Whether offsets of the topic are in use. Without the consumer protocol this is unknown; then no topic counts
+        as used.
+        """
         topics = self.roster.subscribed_topics
         return self.roster.uses_consumer_protocol() if topics is None else topic in topics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
-from groupkeeper.coordinator.classic.step import Step, check_generation, check_member, session_of
+from groupkeeper.coordinator.classic.step import Step, check_generation, check_member, check_protocol, session_of
 from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import MemberSession
@@ -42,10 +42,7 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
     roster = group.roster
     check_member(roster, request.member_id, request.group_instance_id)
     check_generation(roster, request.generation_id)
-    if request.protocol_type is not None and request.protocol_type != roster.protocol_type:
-        raise errors.InconsistentGroupProtocol
-    if request.protocol_name is not None and request.protocol_name != roster.protocol_name:
-        raise errors.InconsistentGroupProtocol
+    check_protocol(request, roster.protocol_type, roster.protocol_name)
 
 
 def sync_failed(group: ClassicGroup, settings: Settings, call: GroupCall, error: KafkaError, now_ms: int) -> Result:

@@ -47,13 +47,6 @@ def check_fetch(group: ClassicGroup, request: OffsetFetchRequestGroup) -> None:
     """Accepts every fetch."""
 
 
-def is_subscribed_to(group: ClassicGroup, topic: str) -> bool:
-    """Whether offsets of the topic are in use. Without the consumer protocol this is unknown; then no topic counts as
-    used.
-    """
-    return group.is_subscribed_to(topic)
-
-
 def check_delete(group: ClassicGroup) -> None:
     """Refuses deletions in a group with members without the consumer protocol: the topics they read are unknown."""
     if group.state is not GroupState.EMPTY and not group.roster.uses_consumer_protocol():

@@ -54,8 +54,20 @@ from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.coordinator.kernel.value_map import ValueMap
-from groupkeeper.protocol.errors import NONE, FencedInstanceId, IllegalGeneration, RebalanceInProgress, UnknownMemberId
-from groupkeeper.protocol.messages import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
+from groupkeeper.protocol.errors import (
+    NONE,
+    FencedInstanceId,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from groupkeeper.protocol.messages import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from groupkeeper.protocol.primitives import Message
 
 _new_tuple: Final = tuple.__new__
@@ -388,6 +400,12 @@ def check_member(roster: Roster, member_id: str, instance_id: str | None) -> Non
             raise FencedInstanceId
     if member_id not in roster.members:
         raise UnknownMemberId
+
+
+def check_protocol(request: SyncGroupRequest, protocol_type: str | None, protocol_name: str | None) -> None:
+    """Raises `InconsistentGroupProtocol` if the request names another one than the group's."""
+    if request.protocol_type not in (None, protocol_type) or request.protocol_name not in (None, protocol_name):
+        raise InconsistentGroupProtocol
 
 
 def check_generation(roster: Roster, generation: int) -> None:

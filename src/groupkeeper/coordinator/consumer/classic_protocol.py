@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic import join as classic_join
+from groupkeeper.coordinator.classic.step import check_protocol
 from groupkeeper.coordinator.consumer.conversion import (
     downgrade,
     encode_target,
@@ -167,8 +168,7 @@ def sync(step: Step, request: m.SyncGroupRequest) -> Result:
     """Replies with a member's assignment at once: the coordinator assigns, not a leader."""
     member, classic = _classic_member(step.group, request)
     protocol_name, group_id = classic.protocols[0][0], request.group_id
-    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, protocol_name):
-        raise errors.InconsistentGroupProtocol
+    check_protocol(request, PROTOCOL_TYPE, protocol_name)
     if step.group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
         rejoin = Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms, keeps_earlier=True)
         return Immediate(m.SyncGroupResponse(error_code=errors.RebalanceInProgress.code), timers=(rejoin,))

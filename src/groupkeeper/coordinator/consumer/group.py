@@ -140,7 +140,6 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
         return topics
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether offsets of the topic are in use."""
         return topic in self.subscriber_counts or any(
             regex in self.resolved and topic in self.resolved[regex].topics for regex in self.regex_counts
         )

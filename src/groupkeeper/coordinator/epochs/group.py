@@ -76,6 +76,10 @@ class EpochGroup(Generic[M, T]):
         """The topic names that any member subscribes to."""
         raise NotImplementedError
 
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether offsets of the topic are in use; False if groups of the type have none."""
+        return False
+
     def static_member(self, instance_id: str | None) -> M | None:
         """The member of that instance id; None: there is none, as in all groups of a type without static members."""
         return None

@@ -47,6 +47,9 @@ class Group(Protocol):
     @property
     def state(self) -> GroupState: ...
 
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether offsets of the topic are in use: they are not deleted, nor do they expire."""
+
     def with_soft(self, soft: Any) -> Group:
         """The group with another soft part."""
 

@@ -256,7 +256,7 @@ def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     for topic in request.topics:
         indexes = [one.partition_index for one in topic.partitions]
         error_code = NONE
-        if rules.is_subscribed_to(group, topic.name):
+        if group.is_subscribed_to(topic.name):
             error_code = errors.GroupSubscribedToTopic.code
         else:
             committed = state.offsets.of_group(group.group_id).get(topic.name, {})

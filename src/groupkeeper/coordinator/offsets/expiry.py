@@ -53,7 +53,7 @@ def _expired_offsets(
     return [
         Tombstone(OffsetCommitKey(group.group_id, topic, partition))
         for topic, offsets in state.offsets.of_group(group.group_id).items()
-        if not rules.is_subscribed_to(group, topic)
+        if not group.is_subscribed_to(topic)
         for partition, offset in offsets.items()
         if now_ms >= expires_ms(offset.expire_timestamp_ms, offset.commit_timestamp_ms, retention_ms, since_ms)
         and not state.offsets.is_pending(group.group_id, topic, partition)

@@ -30,8 +30,6 @@ class CommittingMember(Protocol):
 class CommittingGroup(Protocol):
     """The attributes of a group that these checks use."""
 
-    def is_subscribed_to(self, topic: str) -> bool: ...
-
     @property
     def members(self) -> Mapping[str, CommittingMember]: ...
 
@@ -75,11 +73,6 @@ def check_fetch(group: CommittingGroup, request: OffsetFetchRequestGroup) -> Kaf
     except errors.UnknownMemberId as error:
         return error
     return None if request.member_epoch == member.member_epoch else _stale(member)
-
-
-def is_subscribed_to(group: CommittingGroup, topic: str) -> bool:
-    """Whether a member subscribes to the topic, so that its offsets do not expire."""
-    return group.is_subscribed_to(topic)
 
 
 def check_delete(group: CommittingGroup) -> None:

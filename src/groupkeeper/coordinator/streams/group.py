@@ -131,7 +131,6 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         return GroupState.NOT_READY if self.members and has_no_topics else reconciled_state(self)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether offsets of the topic are in use."""
         return bool(self.members) and self.topology is not None and topic in self.topology.subtopology_by_source
 
     def since(
