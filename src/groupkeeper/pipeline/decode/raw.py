@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from groupkeeper.pipeline.decode.batches import CorruptBatch
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers
 from groupkeeper.pipeline.relations import time_of
 from groupkeeper.pipeline.tables.schema import TIME
-from groupkeeper.protocol.record_batch import read_headers
+from groupkeeper.protocol.record_batch import CorruptRecord, read_headers
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -33,7 +34,9 @@ def raw_schema(includes_headers: bool) -> pa.Schema:
 
 
 def raw_batch(records: Records, topics: Sequence[tuple[str, str, int]], includes_headers: bool) -> pa.RecordBatch:
-    """The records, control records left out; `topics` has cluster, topic and partition of each record set."""
+    """The records, control records left out; `topics` has cluster, topic and partition of each record set. Raises
+    CorruptBatch for malformed headers.
+    """
     if records.is_control.any():
         records = records.where(~records.is_control)
     data = records.data
@@ -55,7 +58,10 @@ def raw_batch(records: Records, topics: Sequence[tuple[str, str, int]], includes
 
 def _headers(records: Records) -> pa.Array:
     found = []
-    for at in records.headers_at.tolist():
-        headers, _ = read_headers(records.data, at)
+    for row, at in enumerate(records.headers_at.tolist()):
+        try:
+            headers, _ = read_headers(records.data, at)
+        except (CorruptRecord, IndexError, ValueError) as error:
+            raise CorruptBatch(int(records.set_index[row]), int(records.offset[row]), str(error)) from error
         found.append([{"key": name, "value": value} for name, value in headers] or None)
     return pa.array(found, _HEADERS)

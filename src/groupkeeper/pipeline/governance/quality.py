@@ -253,11 +253,12 @@ def _beyond(lost: pa.Table, taken: Mapping[int, tuple[int, int]]) -> list[tuple[
 
 
 def _log(ranges: Sequence[Range], options: ReadOptions) -> pa.Table:
-    """The places of the records that a reader of committed records sees, markers included."""
+    """The places of the records that a reader of committed records sees, markers included. Raises SourceError."""
     parts = [_IN_LOG.empty_table()]
     for own in by_cluster(ranges):
         for fetched in fetch(own, options):
-            records = records_seen(fetched.batches, fetched.sets)
+            with fetched.naming():
+                records = records_seen(fetched.batches, fetched.sets)
             partitions = np.array([each.partition for each in fetched.ranges], np.int32)[records.set_index]
             columns = [pa.array(partitions), pa.array(np.asarray(records.offset, np.int64))]
             parts.append(pa.Table.from_arrays(columns, schema=_IN_LOG))

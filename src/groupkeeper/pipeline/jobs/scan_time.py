@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from groupkeeper.pipeline.decode.batches import Batches, CorruptBatch
+from groupkeeper.pipeline.decode.batches import Batches
 from groupkeeper.pipeline.decode.records import records_of
 from groupkeeper.pipeline.decode.views import choose
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
-from groupkeeper.pipeline.kafka.fetching import corrupt, fetch
+from groupkeeper.pipeline.kafka.fetching import fetch
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.runtime.coroutines import result_of
@@ -86,17 +86,17 @@ def scan(ranges: Sequence[Range], options: ReadOptions, time_ms: int) -> list[di
         for row in np.flatnonzero(batches.max_timestamp >= time_ms).tolist():
             piece = fetched.ranges[int(batches.set_index[row])]
             key = (piece.topic, piece.partition)
-            if key not in found and (first := _first(batches, row, piece, time_ms)) is not None:
-                found[key] = first
+            if key not in found:
+                with fetched.naming():
+                    first = _first(batches, row, piece, time_ms)
+                if first is not None:
+                    found[key] = first
     return list(found.values())
 
 
 def _first(batches: Batches, row: int, piece: Range, time_ms: int) -> dict[str, Any] | None:
     """The first record of a batch that is late enough and in the range."""
-    try:
-        records = records_of(choose(batches, np.array([row])))
-    except CorruptBatch as error:
-        raise corrupt(piece, error) from error
+    records = records_of(choose(batches, np.array([row])))
     is_late = (records.timestamp >= time_ms) & (records.offset >= piece.start) & (records.offset < piece.end)
     hits = np.flatnonzero(is_late)
     if not len(hits):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
@@ -42,6 +43,14 @@ class Fetched(NamedTuple):
     batches: Batches
     sets: list[RecordSet]
     ranges: list[Range]
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Raises SourceError, with the partition, in place of CorruptBatch."""
+        try:
+            yield
+        except CorruptBatch as error:
+            raise _corrupt(self.ranges[error.index], error) from error
 
 
 def fetch(
@@ -140,7 +149,7 @@ class _LogReader:
         try:
             batches = read_batches(record_sets, verify=self._options.checks_crcs)
         except CorruptBatch as error:
-            raise corrupt(ranges[error.index], error) from error
+            raise _corrupt(ranges[error.index], error) from error
         for found, next_offset in zip(ranges, batches.next_offsets, strict=True):
             self._advance(found, next_offset)
         return Fetched(batches, record_sets, ranges) if len(batches.at) else None
@@ -282,8 +291,7 @@ class _LogReader:
             raise self._stuck(last) from error
 
 
-def corrupt(found: Range, error: CorruptBatch) -> SourceError:
-    """The error for a batch that cannot be read."""
+def _corrupt(found: Range, error: CorruptBatch) -> SourceError:
     return SourceError(f"{found}, offset {error.offset}: corrupt batch: {error}")
 
 

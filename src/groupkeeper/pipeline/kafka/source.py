@@ -11,11 +11,10 @@ from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
-from groupkeeper.pipeline.decode.batches import CorruptBatch
 from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
+from groupkeeper.pipeline.kafka.fetching import Fetched, fetch
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ReadOptions, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.runtime.coroutines import result_of
@@ -207,10 +206,8 @@ def read_ranges(ranges: Sequence[Range], options: ReadOptions) -> Iterator[pa.Re
 
 
 def _rows(fetched: Fetched, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    try:
+    with fetched.naming():
         records = records_seen(fetched.batches, fetched.sets)
-    except CorruptBatch as error:
-        raise corrupt(fetched.ranges[error.index], error) from error
     if options.rows == "decoded":
         if options.latest_only:
             records = latest_of_keys(records)
@@ -219,7 +216,9 @@ def _rows(fetched: Fetched, options: ReadOptions) -> Iterator[pa.RecordBatch]:
         yield from found if options.privacy is None else map(options.privacy.applied, found)
     else:
         origins = [(each.name, each.topic, each.partition) for each in fetched.ranges]
-        yield raw_batch(records, origins, options.includes_headers)
+        with fetched.naming():
+            batch = raw_batch(records, origins, options.includes_headers)
+        yield batch
 
 
 def _check_not_cut(ranges: Sequence[Range]) -> None:

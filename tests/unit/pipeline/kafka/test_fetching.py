@@ -5,8 +5,10 @@ import gc
 import random
 import signal
 import socket
+from collections.abc import Callable
 
 import pytest
+from google_crc32c import value as crc32c
 from tests.acts import cut, make_topic, produce
 from tests.unit.client.fetched_logs import FetchedLogs, batch_of, log_of
 from tests.unit.client.scripted_broker import ScriptedBroker
@@ -14,12 +16,14 @@ from tests.unit.client.scripted_broker import ScriptedBroker
 from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.governance import quality
 from groupkeeper.pipeline.kafka.fetching import fetch
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range
+from groupkeeper.pipeline.kafka.source import read_ranges
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_response import PartitionData
-from groupkeeper.protocol.record_batch import Record, write_batch
+from groupkeeper.protocol.record_batch import HEADER_SIZE, Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -125,6 +129,23 @@ async def test_a_log_whose_end_was_cleaned_away_is_read_to_its_end() -> None:
         assert await asyncio.to_thread(offsets, [piece(0, 0, 5)], uncommitted) == {0: [0]}
         with pytest.raises(SourceError, match="nothing could be read for 1000 ms"):  # it may still come
             await asyncio.to_thread(offsets, [piece(0, 0, 4)], options)
+
+
+def rows(ranges: list[Range], options: ReadOptions) -> list[object]:
+    return list(read_ranges(ranges, options._replace(includes_headers=True)))
+
+
+@pytest.mark.parametrize(("at", "read"), [(HEADER_SIZE, quality._log), (HEADER_SIZE, rows), (-1, rows)])
+async def test_malformed_records_are_named(at: int, read: Callable[..., object]) -> None:
+    """Their checksum is right: a client has written them so."""
+    batch = bytearray(write_batch([Record(b"k", b"v")]))
+    batch[at] += 2  # the record's length, or the number of its headers
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    logs = FetchedLogs({Place("t", 0): log_of([bytes(batch)])})
+    async with ScriptedBroker(1, handlers={"Fetch": logs}) as broker:
+        broker.topics["t"] = [1]
+        with pytest.raises(SourceError, match=r"^cluster c, partition t-0, offset 0: corrupt batch: "):
+            await asyncio.to_thread(read, [piece(0, 0, 1)], options_of(broker.bootstrap_servers))
 
 
 @pytest.mark.parametrize("seed", range(5))
