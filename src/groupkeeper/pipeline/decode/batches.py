@@ -127,7 +127,7 @@ def seen_by_reader(batches: Batches, sets: Sequence[RecordSet]) -> Batches:
 
 def _aborted(batches: Batches, rows: npt.NDArray[np.intp], transactions: Sequence[AbortedRange]) -> list[int]:
     """The aborted ones of `rows`, transactional batches of one partition: readers of committed records don't
-    see them.
+    see them. Raises CorruptBatch.
     """
     waiting = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
     open_producers: set[int] = set()
@@ -140,9 +140,11 @@ def _aborted(batches: Batches, rows: npt.NDArray[np.intp], transactions: Sequenc
             if producer in open_producers:
                 found.append(row)
         elif producer in open_producers:
-            marker = record_batch.read_end_transaction(
-                record_batch.read_records(batches.data, int(batches.at[row]), verify=False)[0]
-            )
+            try:
+                records = record_batch.read_records(batches.data, int(batches.at[row]), verify=False)
+                marker = record_batch.read_end_transaction(records[0]) if records else None
+            except record_batch.CorruptRecord as error:
+                raise CorruptBatch(int(batches.set_index[row]), int(batches.base_offset[row]), str(error)) from error
             if marker is not None and not marker.is_commit:
                 open_producers.discard(producer)
     return found

@@ -4,6 +4,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from google_crc32c import value as crc32c
 from tests.unit.pipeline.decode.record_sets import read_record_sets
 
 from groupkeeper.pipeline.decode.batches import AbortedRange, CorruptBatch, RecordSet
@@ -12,7 +13,13 @@ from groupkeeper.pipeline.relations import time_of
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.compression import CODECS
 from groupkeeper.protocol.record import Record
-from groupkeeper.protocol.record_batch import EndTransaction, end_transaction_record, read_records, write_batch
+from groupkeeper.protocol.record_batch import (
+    HEADER_SIZE,
+    EndTransaction,
+    end_transaction_record,
+    read_records,
+    write_batch,
+)
 
 
 def random_record(rng: random.Random, offset: int) -> Record:
@@ -74,12 +81,20 @@ def test_records_as_they_are_read_one_by_one(
     assert plain(some) == one_by_one(logs[0], middle, middle + 100)
 
 
+def emptied(batch: bytes) -> bytes:
+    """What compaction leaves of the last batch of a producer."""
+    header = bytearray(batch[:HEADER_SIZE])
+    header[8:12], header[57:61] = (HEADER_SIZE - 12).to_bytes(4, "big"), bytes(4)
+    header[17:21] = crc32c(bytes(header[21:])).to_bytes(4, "big")
+    return bytes(header)
+
+
 def test_what_is_behind_the_last_batch_and_empty_batches() -> None:
     batch = write_batch([Record(b"k", b"v"), Record(b"l", b"w")], base_offset=5)
-    empty = bytearray(write_batch([Record(b"k", b"v")], base_offset=10))
+    empty = emptied(write_batch([Record(b"k", b"v")], base_offset=10))
     assert read_record_sets([RecordSet(b"", 0, 9), RecordSet(batch[:40], 0, 9)])[1] == [None, None]
-    found, next_offsets = read_record_sets([RecordSet(batch + bytes(empty), 0, 2**62)])
-    assert found.offset.tolist() == [5, 6, 10]
+    found, next_offsets = read_record_sets([RecordSet(batch + empty, 0, 2**62)])
+    assert found.offset.tolist() == [5, 6]
     assert next_offsets == [11]
 
 
@@ -106,8 +121,8 @@ def transactional(offset: int, producer_id: int, value: bytes) -> bytes:
     return write_batch(records, base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True)
 
 
-def marker(offset: int, producer_id: int, *, is_commit: bool) -> bytes:
-    record = end_transaction_record(EndTransaction(is_commit, 0), 1)
+def marker(offset: int, producer_id: int, *, is_commit: bool = False, record: Record | None = None) -> bytes:
+    record = record or end_transaction_record(EndTransaction(is_commit, 0), 1)
     return write_batch(
         [record], base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True
     )
@@ -131,6 +146,16 @@ def test_aborted_transactions_are_not_seen() -> None:
     assert found.producer_id.tolist() == [2, -1, 1, 1, 2, 1]
     everything, _ = read_record_sets([RecordSet(b"".join(log), 0, 99)])
     assert len(everything) == 8
+
+
+def test_markers_that_are_empty_end_nothing_and_malformed_ones_are_named() -> None:
+    log, aborted = [transactional(0, 1, b"aborted"), b"", transactional(2, 1, b"aborted, too")], [AbortedRange(1, 0)]
+    log[1] = emptied(marker(1, 1))
+    assert not len(read_record_sets([RecordSet(b"".join(log), 0, 99, aborted)])[0])
+    log[1] = marker(1, 1, record=Record(b"", b""))
+    with pytest.raises(CorruptBatch, match="control record") as caught:
+        read_record_sets([RecordSet(b"", 0, 99), RecordSet(b"".join(log), 0, 99, aborted)])
+    assert (caught.value.index, caught.value.offset) == (1, 1)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
