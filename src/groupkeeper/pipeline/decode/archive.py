@@ -18,10 +18,10 @@ _ROWS = 32_768
 
 
 class ArchivePart(NamedTuple):
-    """Row groups of one file."""
+    """A row group of a file."""
 
     path: str
-    row_groups: tuple[int, ...]
+    row_group: int
     size: int
     """Number of records."""
 
@@ -35,7 +35,7 @@ def archive_parts(location: str) -> list[ArchivePart]:
             if name not in dataset.schema.names or not _is_binary(dataset.schema.field(name).type):
                 raise SourceError(f"{location}: a binary column {name} is needed: {', '.join(dataset.schema.names)}")
         return [
-            ArchivePart(fragment.path, (group.id,), group.num_rows)
+            ArchivePart(fragment.path, group.id, group.num_rows)
             for fragment in dataset.get_fragments()
             for group in fragment.row_groups
         ]
@@ -49,8 +49,7 @@ def read_archive(location: str, part: ArchivePart, cluster: str | None) -> Itera
     with files.open_input_file(part.path) as opened:
         file = pq.ParquetFile(opened)
         names = [name for name in ("key", "value", *PLACE_COLUMNS) if name in file.schema_arrow.names]
-        groups = list(part.row_groups)
-        for batch in file.iter_batches(_ROWS, groups, names, use_threads=False):  # every core has a task already
+        for batch in file.iter_batches(_ROWS, [part.row_group], names, use_threads=False):  # cores have tasks already
             yield from decode_columns(batch, cluster)
 
 

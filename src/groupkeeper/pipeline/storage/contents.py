@@ -159,5 +159,5 @@ class RowCounts:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             footers = pool.map(self._files.footer, new)
             counts = before | {each: int(footer.num_rows) for each, footer in zip(new, footers, strict=True)}
-        self._known[table.name] = {each: counts[each] for each in paths}
-        return sum(self._known[table.name].values())
+        self._known[table.name] = found = {each: counts[each] for each in paths}
+        return sum(found.values())
