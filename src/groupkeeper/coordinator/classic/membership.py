@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
 from groupkeeper.coordinator.classic.step import Step, check_generation, check_member, check_protocol, session_of
-from groupkeeper.coordinator.kernel.result import Arm, GroupCall, Immediate, Result
+from groupkeeper.coordinator.kernel.result import GroupCall, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import MemberSession
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import NONE, KafkaError
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -152,11 +151,7 @@ def sync_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> 
 def resume_group(group: ClassicGroup, settings: Settings, now_ms: int) -> Sequence[Result]:
     """After loading: restarts the sessions, and rebalances a group that is larger than now allowed."""
     members = group.roster.members.values()
-    sessions = Result(
-        timers=tuple(
-            Arm(MemberSession(group.group_id, member.member_id), member.session_timeout_ms) for member in members
-        )
-    )
+    sessions = Result(timers=tuple(session_of(group.group_id, member) for member in members))
     if len(members) <= settings.group_max_size:
         return (sessions,)
     step = Step(group, settings, now_ms)

@@ -51,7 +51,6 @@ def alter(
     Raises `InvalidGroupId`, `GroupIdNotFound` for a group of another type, `NonEmptyGroup`.
     """
     group = _empty_group(state, request.group_id, is_created=True)
-    added: dict[bytes, TopicPartitions] = {}
     offsets: dict[bytes, dict[int, int]] = {}
     for topic in request.topics:
         shape = state.topics.topics.get(topic.topic_name)
@@ -63,12 +62,11 @@ def alter(
             if one.partition_index < shape.partition_count
         }
         if wanted:
-            added[shape.topic_id] = TopicPartitions(topic.topic_name, frozenset(wanted))
             offsets[shape.topic_id] = wanted
-    if not added:
+    if not offsets:
         return Result(_altered(state.topics, request, {}, {}))
     step = ShareStep(group, settings, state.topics, now_ms)
-    work = step.initialize(added, offsets)
+    work = step.initialize(offsets)
     return replace(step.result(PARKED), lookups=(replace(work, call=call),))
 
 

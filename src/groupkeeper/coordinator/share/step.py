@@ -126,7 +126,7 @@ class ShareStep(EpochStep[ShareGroup]):
         """Requests the initialization of missing share-partitions of subscribed topics."""
         group = self.group
         has = group.has
-        added: dict[bytes, TopicPartitions] = {}
+        missing: dict[bytes, dict[int, int]] = {}
         for name in group.subscriber_counts:
             topic = self.topics.topics.get(name)
             if topic is None:
@@ -136,26 +136,22 @@ class ShareStep(EpochStep[ShareGroup]):
                 known |= partitions_in(has.initializing, topic.topic_id)
             new = frozenset(range(topic.partition_count)) - known
             if new:
-                added[topic.topic_id] = TopicPartitions(name, new)
-        if added:
-            offsets = {
-                topic_id: dict.fromkeys(sorted(partitions), UNKNOWN_OFFSET)
-                for topic_id, (_, partitions) in added.items()
-            }
-            self.initialize(added, offsets)
+                missing[topic.topic_id] = dict.fromkeys(sorted(new), UNKNOWN_OFFSET)
+        if missing:
+            self.initialize(missing)
 
     def _is_overdue(self, topic_id: bytes) -> bool:
         since_ms = self.soft.initializing_since.get(topic_id)
         return since_ms is None or self.now_ms - since_ms >= self.settings.group_share_initialize_retry_interval_ms
 
-    def initialize(
-        self, added: Mapping[bytes, TopicPartitions], start_offsets: Mapping[bytes, Mapping[int, int]]
-    ) -> InitializeShares:
+    def initialize(self, start_offsets: Mapping[bytes, Mapping[int, int]]) -> InitializeShares:
         """Marks share-partitions as initializing and requests their initialization; unmarks their topics as
         deleting.
         """
         group = self.group
         has = group.has
+        names = self.topics.name_by_id
+        added = {topic_id: TopicPartitions(names[topic_id], frozenset(own)) for topic_id, own in start_offsets.items()}
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in added}
         initializing = add_partitions(has.initializing, added)
         self.write(records.partitions_record(group.group_id, PartitionStates(initializing, has.initialized, deleting)))

@@ -111,7 +111,7 @@ async def test_passwords(own: Admin, target: Target, name: str) -> None:
 
     (await own.alter_scram_users({name: ScramRemoval(ScramMechanism.SCRAM_SHA_256)})).all()
     await until(lambda: own.describe_scram_users([name]), lambda found: len(found.done[name]) == 1)
-    with pytest.raises(IllegalArgument, match="there is no mechanism 'UNKNOWN' for passwords; there are SCRAM-SHA-256"):
+    with pytest.raises(IllegalArgument, match="there is no password mechanism 'UNKNOWN'; there are SCRAM-SHA-256"):
         await own.alter_scram_users({name: ScramRemoval(ScramMechanism.UNKNOWN)})
     assert "secret" not in repr(weak)
 

@@ -304,12 +304,12 @@ def _acl(
 
 
 def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> m.AlterUserScramCredentialsRequest:
-    from groupkeeper.client.admin.resources.access_types import ScramRemoval
+    from groupkeeper.client.admin.resources.access_types import MECHANISMS, ScramRemoval
     from groupkeeper.security.mechanisms.scram import new_salt, salted_password
 
     deletions, upsertions = [], []
     for user, change in changes.items():
-        code = _mechanism_code(change.mechanism)
+        code = _code(MECHANISMS, str(change.mechanism), "password mechanism")  # None is no mechanism
         if isinstance(change, ScramRemoval):
             deletions.append(m.ScramCredentialDeletion(user, code))
             continue
@@ -319,16 +319,6 @@ def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> m.AlterU
         salted = salted_password(change.mechanism, change.password, salt, change.iterations)
         upsertions.append(m.ScramCredentialUpsertion(user, code, change.iterations, salt, salted))
     return m.AlterUserScramCredentialsRequest(deletions, upsertions)
-
-
-def _mechanism_code(mechanism: str) -> int:
-    from groupkeeper.client.admin.resources.access_types import MECHANISMS
-
-    for code, each in MECHANISMS.items():
-        if code and each == mechanism:
-            return code
-    known = ", ".join(list(MECHANISMS.values())[1:])
-    raise IllegalArgument(f"there is no mechanism {str(mechanism)!r} for passwords; there are {known}")
 
 
 def _parts(entity: QuotaEntity) -> list[tuple[str, str | EntityName]]:
