@@ -298,17 +298,10 @@ async def _commit(
     peer: Peer, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
 ) -> Outcome | Failure:
     """Sends one OffsetCommit request. A retriable code of a partition fails the whole group."""
-    topics: dict[str, list[m.OffsetCommitRequestPartition]] = {}
-    for tp, committed in offsets.items():
-        epoch = -1 if committed.leader_epoch is None else committed.leader_epoch
-        topics.setdefault(tp.topic, []).append(
-            m.OffsetCommitRequestPartition(
-                partition_index=tp.partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=epoch,
-                committed_metadata=committed.metadata,
-            )
-        )
+    topics = by_topic(
+        (tp.topic, m.OffsetCommitRequestPartition(tp.partition, offset, -1 if epoch is None else epoch, metadata))
+        for tp, (offset, epoch, metadata) in offsets.items()
+    )
     # The defaults, generation −1 and no ids, make a commit from outside the group.
     request = m.OffsetCommitRequest(
         group_id=group_id,

@@ -152,9 +152,9 @@ class TopicCalls:
         results: dict[str, Failure | None] = {
             topic.name or "": failure_of(topic.error_code, topic.error_message) for topic in response.responses
         }
-        for name in wanted:
-            for key in [key for key in self._cluster.leaders if key[0] == name]:
-                del self._cluster.leaders[key]
+        gone = frozenset(wanted)
+        for key in [key for key in self._cluster.leaders if key[0] in gone]:
+            del self._cluster.leaders[key]
         batch = batch_of(wanted, results, _MISSING)
         if if_there:
             _settle(batch, UnknownTopicOrPartition, lambda _: None)
