@@ -39,7 +39,7 @@ NOT_TOLD = {
     "DescribeLogDirsResponse": "is_cordoned",
     "FetchResponse": "current_leader diverging_epoch end_offset epoch leader_epoch leader_id log_start_offset "
     "preferred_read_replica session_id snapshot_id",
-    "OffsetFetchResponse": "committed_leader_epoch committed_offset",  # read by position, as they are many
+    "OffsetFetchResponse": "committed_leader_epoch committed_offset metadata",  # read by position, as they are many
     "ProduceResponse": "batch_index batch_index_error_message current_leader host leader_epoch leader_id "
     "log_append_time_ms log_start_offset node_endpoints node_id port rack record_errors",
     "StreamsGroupDescribeResponse": "error_code error_message",  # read with those of other types
