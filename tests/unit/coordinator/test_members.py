@@ -31,13 +31,13 @@ CLASSIC = Member("m", "i", "client", "/host", 3000, 2000, PROTOCOLS, ASSIGNMENT)
 MEMBERS = [
     CLASSIC,
     ConsumerMember(
-        *("m", "i", "rack", "client", "/host", 3000, ("t1",), "t.*", "range", ClassicMetadata(2000, PROTOCOLS)),
-        *(5, 4, UNREVOKED_PARTITIONS, {T1: {0: 3}}, {T1: {1: 2}}),
+        *("m", "rack", "client", "/host", 5, 4, "i", 3000, ("t1",), "t.*", "range", ClassicMetadata(2000, PROTOCOLS)),
+        *(UNREVOKED_PARTITIONS, {T1: {0: 3}}, {T1: {1: 2}}),
     ),
-    ShareMember("m", "rack", "client", "/host", ("t1",), 5, 4, {T1: frozenset({0})}),
+    ShareMember("m", "rack", "client", "/host", 5, 4, ("t1",), {T1: frozenset({0})}),
     StreamsMember(
-        *("m", "i", "rack", "client", "/host", 3000, 7, "process", UserEndpoint("host", 1), (("tag", "value"),)),
-        *(5, 4, UNREVOKED_TASKS, {Task(TaskRole.ACTIVE, "s", 0): 3}, {Task(TaskRole.ACTIVE, "s", 1): 2}),
+        *("m", "rack", "client", "/host", 5, 4, "i", 3000, 7, "process", UserEndpoint("host", 1), (("tag", "value"),)),
+        *(UNREVOKED_TASKS, {Task(TaskRole.ACTIVE, "s", 0): 3}, {Task(TaskRole.ACTIVE, "s", 1): 2}),
     ),
 ]
 KINDS: dict[type, tuple[Any, Any, Any]] = {

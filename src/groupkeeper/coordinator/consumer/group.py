@@ -8,7 +8,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.classic.group import Protocols
-from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
+from groupkeeper.coordinator.epochs.group import EpochGroup, EpochMember, reconciled_state
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.primitives import ZERO_UUID
@@ -30,16 +30,11 @@ class ClassicMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerMember(EpochMember):
     """A member of a consumer group."""
 
-    member_id: str
     instance_id: str | None = None
     """None: a dynamic member."""
-    rack_id: str | None = None
-    """None: not sent."""
-    client_id: str = ""
-    client_host: str = ""
     rebalance_timeout_ms: int = -1
     subscribed_topic_names: tuple[str, ...] = ()
     """Sorted."""
@@ -49,8 +44,6 @@ class ConsumerMember:
     """The assignor that it prefers; None: any."""
     classic: ClassicMetadata | None = None
     """None: it uses the consumer protocol."""
-    member_epoch: int = 0
-    previous_member_epoch: int = -1
     state: int = STABLE
     """STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that a later version wrote."""
     assigned: OwnedPartitions = field(default_factory=dict)

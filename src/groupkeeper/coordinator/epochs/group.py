@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 
@@ -19,20 +19,17 @@ LEFT_STATICALLY_EPOCH: Final = -2
 """The epoch in the heartbeat of a static member that leaves temporarily; the group keeps its assignment."""
 
 
-class EpochMember(Protocol):
-    """The common attributes of members."""
+@dataclass(frozen=True, slots=True)
+class EpochMember:
+    """A member."""
 
-    @property
-    def member_id(self) -> str: ...
-
-    @property
-    def client_id(self) -> str: ...
-
-    @property
-    def member_epoch(self) -> int: ...
-
-    @property
-    def previous_member_epoch(self) -> int: ...
+    member_id: str
+    rack_id: str | None = None
+    """None: not sent."""
+    client_id: str = ""
+    client_host: str = ""
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
 
 
 M = TypeVar("M", bound=EpochMember)

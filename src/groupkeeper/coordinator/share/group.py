@@ -7,23 +7,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.epochs.group import EpochGroup
+from groupkeeper.coordinator.epochs.group import EpochGroup, EpochMember
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 
 
 @dataclass(frozen=True, slots=True)
-class ShareMember:
-    """A member. It needs no state: it gets its assignment at once."""
+class ShareMember(EpochMember):
+    """A member of a share group. It needs no state: it gets its assignment at once."""
 
-    member_id: str
-    rack_id: str | None = None
-    """None: not sent."""
-    client_id: str = ""
-    client_host: str = ""
     subscribed_topic_names: tuple[str, ...] = ()
     """Sorted."""
-    member_epoch: int = 0
-    previous_member_epoch: int = -1
     assigned: TargetAssignment = field(default_factory=dict)
 
 

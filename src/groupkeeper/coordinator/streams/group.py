@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import Task, TaskRole, Tasks
-from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
+from groupkeeper.coordinator.epochs.group import EpochGroup, EpochMember, reconciled_state
 from groupkeeper.coordinator.kernel.group import GroupState, GroupType
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 
@@ -39,16 +39,11 @@ class UserEndpoint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsMember:
+class StreamsMember(EpochMember):
     """A member of a streams group."""
 
-    member_id: str
     instance_id: str | None = None
     """None: a dynamic member."""
-    rack_id: str | None = None
-    """None: not sent."""
-    client_id: str = ""
-    client_host: str = ""
     rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
     process_id: str = ""
@@ -56,8 +51,6 @@ class StreamsMember:
     """None: it answers no interactive queries."""
     client_tags: tuple[tuple[str, str], ...] = ()
     """(key, value), sorted by key."""
-    member_epoch: int = 0
-    previous_member_epoch: int = -1
     state: int = STABLE
     """STABLE, UNREVOKED_TASKS or UNRELEASED_TASKS, or a number that a later version wrote."""
     assigned: TaskEpochs = field(default_factory=dict)
