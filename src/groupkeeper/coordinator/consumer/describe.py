@@ -22,25 +22,20 @@ def describe_consumer_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ConsumerGroupDescribeRequest
 ) -> Result:
     """Describes groups of the consumer protocol; groups of another type are not found."""
-    groups = describe_all(
-        state,
-        ConsumerGroup,
-        request.group_ids,
-        lambda group: _describe(state, settings_of(group.group_id), group),
-        described.DescribedGroup,
-    )
+
+    def describe(group: ConsumerGroup) -> described.DescribedGroup:
+        members = [group.members[one] for one in in_timeline_order(group.members)]
+        return described.DescribedGroup(
+            group_id=group.group_id,
+            group_state=group.state.value,
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=group.preferred_assignor(settings_of(group.group_id).group_consumer_assignors[0]),
+            members=[_describe_member(group, member, state.topics) for member in members],
+        )
+
+    groups = describe_all(state, ConsumerGroup, request.group_ids, describe, described.DescribedGroup)
     return Immediate(described.ConsumerGroupDescribeResponse(groups=groups))
-
-
-def _describe(state: StateView, settings: Settings, group: ConsumerGroup) -> described.DescribedGroup:
-    return described.DescribedGroup(
-        group_id=group.group_id,
-        group_state=group.state.value,
-        group_epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-        assignor_name=group.preferred_assignor(settings.group_consumer_assignors[0]),
-        members=[_describe_member(group, group.members[one], state.topics) for one in in_timeline_order(group.members)],
-    )
 
 
 def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: TopicsImage) -> described.Member:

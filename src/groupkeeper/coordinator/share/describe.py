@@ -21,21 +21,18 @@ def describe_share_groups(
     """Describes share groups; groups of another type are not found."""
 
     def describe(group: ShareGroup) -> described.DescribedGroup:
-        return _describe(state, settings_of(group.group_id), group)
+        members = [group.members[one] for one in in_timeline_order(group.members)]
+        return described.DescribedGroup(
+            group_id=group.group_id,
+            group_state=group.state.value,
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=settings_of(group.group_id).group_share_assignors[0],
+            members=[_describe_member(member, state.topics) for member in members],
+        )
 
     groups = describe_all(state, ShareGroup, request.group_ids, describe, described.DescribedGroup)
     return Immediate(described.ShareGroupDescribeResponse(groups=groups))
-
-
-def _describe(state: StateView, settings: Settings, group: ShareGroup) -> described.DescribedGroup:
-    return described.DescribedGroup(
-        group_id=group.group_id,
-        group_state=group.state.value,
-        group_epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-        assignor_name=settings.group_share_assignors[0],
-        members=[_describe_member(group.members[one], state.topics) for one in in_timeline_order(group.members)],
-    )
 
 
 def _describe_member(member: ShareMember, topics: TopicsImage) -> described.Member:
