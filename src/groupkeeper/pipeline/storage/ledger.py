@@ -257,16 +257,14 @@ class Ledger:
         """
         self._settle()
         number = self._number + 1
-        files = {table: [*names] for table, names in self._last["files"].items()}
-        for table, directory in tables.replaced.items():
-            files[table] = self.parquet(directory)
+        files = self._last["files"] | {table: self.parquet(staged) for table, staged in tables.replaced.items()}
         moves: list[LedgerMove] = []
         removed: list[str] = []
         opened: dict[str, list[str]] = dict(self._last["open"])
         for table, sources in tables.added.items():
             gone = self.files(table) if table in tables.rebuilt else self.open_files(table)
             removed += [f"{table}/{name}" for name in gone]
-            kept = [name for name in files[table] if name not in gone] if table in files else []
+            kept = [name for name in files.get(table, ()) if name not in gone]
             new = [
                 (source, f"{number:010}-{index:03}.parquet")
                 for index, source in enumerate([*sources, *tables.open[table]])
@@ -279,12 +277,8 @@ class Ledger:
             for table, own in self._last["fresh"].items()
         }
         changes: Mapping[str, Any] = {
-            "made_to": _texts(made_to),
-            "schema": SCHEMA,
-            "open": opened,
-            "removed": removed,
-            "fresh": fresh,
-        }
+            "made_to": _texts(made_to), "schema": SCHEMA, "open": opened, "removed": removed, "fresh": fresh,
+        }  # fmt: skip
         self._write(files, moves=moves, directories=tables.replaced, changes=changes)
 
     def parquet(self, directory: str) -> list[str]:
@@ -358,13 +352,8 @@ class Ledger:
                           for name in self.parquet(directory) if name not in known]  # fmt: skip
             changes = {name: [] if name == "removed" else each for name, each in changes.items()}
         entry: dict[str, Any] = {
-            **self._last,
-            "removed": [],
-            "files": files,
-            "moves": moves,
-            "directories": directories,
-            **changes,
-        }
+            **self._last, "removed": [], "files": files, "moves": moves, "directories": directories, **changes,
+        }  # fmt: skip
         self.check_lock()
         self._files.sync([*(each.source for each in moves), *directories.values()])
         self.is_settled = False
