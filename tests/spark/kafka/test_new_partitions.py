@@ -1,10 +1,8 @@
 """Partitions that come while a stream runs are read from where their logs begin."""
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from tests.acts import new_topic
-from tests.spark.kafka.test_source import PATIENCE_S, produce
+from tests.acts import cut, new_topic
+from tests.spark.kafka.test_source import produce
 
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.source import StreamReader
@@ -13,9 +11,7 @@ from groupkeeper.pipeline.kafka.source import StreamReader
 def test_new_partitions_start_where_their_logs_do(servers: str) -> None:
     topic = new_topic(servers)
     produce(servers, topic, 300)
-    admin = AdminClient({"bootstrap.servers": servers})
-    (removed,) = admin.delete_records([TopicPartition(topic, 1, 40)]).values()
-    removed.result(PATIENCE_S)
+    cut(servers, topic, 40, 1)
     options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic, "startingOffsets": "earliest"}
     reader = StreamReader(parse_options(options, is_streaming=True))
     before = {"c": {topic: {"0": 10}}}  # a checkpoint of when there was one partition

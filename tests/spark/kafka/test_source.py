@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests import acts
-from tests.acts import ask, commit, new_topic
+from tests.acts import ask, commit, cut, new_topic
 from tests.spark.commits import commits_in
 
 from groupkeeper.pipeline.decode.history import group_records
@@ -228,9 +227,7 @@ def test_several_clusters(spark: SparkSession, servers: str) -> None:
 def test_records_that_are_gone(spark: SparkSession, servers: str) -> None:
     topic = new_topic(servers)
     produce(servers, topic, 300)
-    admin = AdminClient({"bootstrap.servers": servers})
-    (removed,) = admin.delete_records([TopicPartition(topic, 1, 40)]).values()
-    removed.result(PATIENCE_S)
+    cut(servers, topic, 40, 1)
     wanted = json.dumps({topic: {"0": 0, "1": 10, "2": 0}})
     text = refusal(lambda: read(spark, servers, subscribe=topic, startingOffsets=wanted))
     assert text.startswith(f"cluster c, partition {topic}-1: offsets 10 to 39 are gone, the log starts at 40")

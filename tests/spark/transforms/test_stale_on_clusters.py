@@ -8,10 +8,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.acts import ask, commit, new_topic, produce
+from tests.acts import ask, commit, cut, new_topic, produce
 from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S
 from tools.apache_kafka import ApacheKafka
@@ -41,9 +40,7 @@ def a_topic(servers: str, begins_at: int) -> str:
     """Records of which the first are gone."""
     topic = new_topic(servers, 1)
     produce(servers, topic, "v" * RECORDS)
-    admin = AdminClient({"bootstrap.servers": servers})
-    (removed,) = admin.delete_records([TopicPartition(topic, 0, begins_at)]).values()
-    removed.result(PATIENCE_S)
+    cut(servers, topic, begins_at)
     return topic
 
 
