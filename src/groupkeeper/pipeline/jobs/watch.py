@@ -59,6 +59,8 @@ class Run:
         self.watch = watch or Watch()
         self.summary = Summary()
         self._lock = threading.Lock()
+        self._said: set[str | Problem] = set()
+        self._said_before: set[str | Problem] = set()
 
     def append(self, rows: Mapping[str, int]) -> None:
         """Adds numbers of new rows, by table; may be called by several threads."""
@@ -73,10 +75,21 @@ class Run:
 
     def note(self, text: str) -> None:
         """Reports a note."""
-        self.summary.notes.append(text)
-        self.watch.note(text)
+        if self._is_news(text):
+            self.summary.notes.append(text)
+            self.watch.note(text)
 
     def fail(self, problem: Problem) -> None:
         """Reports a failure; other work goes on."""
         self.summary.problems.append(problem)
-        self.watch.problem(problem)
+        if self._is_news(problem):
+            self.watch.problem(problem)
+
+    def start_over(self) -> None:
+        """What failed is tried again, in the next refresh. It does not report what this one has reported."""
+        self.summary.problems.clear()
+        self._said_before, self._said = self._said, set()
+
+    def _is_news(self, said: str | Problem) -> bool:
+        self._said.add(said)
+        return said not in self._said_before

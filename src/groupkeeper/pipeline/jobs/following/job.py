@@ -403,16 +403,14 @@ class Refreshing:
         if not self._is_due(basis):
             return False
         run = self.run
-        problems = run.summary.problems
-        before = len(problems)
         for problem in strange:
             run.fail(problem)
         clusters = Clusters(of.options, instants, of.failed)
         given = RefreshContext(clusters, of.retentions, queries=queries, owners=self.owners, journals=self.journals)
         make_tables(self.output, given, run)
-        if len(problems) == before:
+        if not run.summary.problems:
             self.made = basis
-        del problems[before:]  # reported; the next refresh tries again
+        run.start_over()
         run.watch.waiting()
         return True
 

@@ -205,6 +205,25 @@ def test_a_table_that_could_not_be_written_is_made_again_at_the_next_refresh(mon
     assert (made, len(found.said.problems), run.summary.problems) == ([1, 0], 1, [])
 
 
+def test_what_stays_as_it_was_is_not_said_with_each_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Clusters()
+    said: list[list[str]] = [["full"], ["full", "broken"], [], ["full"]]
+
+    def make_tables(output: Any, given: Any, run: Run) -> None:
+        for text in said.pop(0):
+            run.note(text)
+            run.fail(Problem(None, text))
+
+    monkeypatch.setattr(job, "make_tables", make_tables)
+    run = Run(found.said)
+    refreshing = Refreshing(NO_OUTPUT, run)
+    for appended in range(4):
+        found.appended = appended
+        assert refreshing.refresh(found, {})
+    assert found.said.notes == found.said.problems == ["full", "broken", "full"]
+    assert (run.summary.notes, run.summary.problems) == (found.said.notes, [])
+
+
 def test_after_the_end_and_after_a_failure_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Clusters()
     taken: list[Any] = []
