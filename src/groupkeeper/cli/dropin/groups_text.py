@@ -17,6 +17,7 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
+from groupkeeper.client.topology import by_topic
 from groupkeeper.protocol import errors
 from groupkeeper.rules.causes import REBALANCING
 
@@ -146,10 +147,7 @@ def assignment(partitions: Sequence[TopicPartition] | None) -> str:
 
 def assigned(partitions: Iterable[TopicPartition]) -> str:
     """`my_topic:0,1;new_topic:0`, "" for none."""
-    numbers_by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        numbers_by_topic.setdefault(topic, []).append(partition)
-    texts = [f"{topic}:" + ",".join(map(str, sorted(numbers))) for topic, numbers in numbers_by_topic.items()]
+    texts = [f"{topic}:" + ",".join(map(str, sorted(numbers))) for topic, numbers in by_topic(partitions).items()]
     return ";".join(sorted(texts))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.topology import TopicPartition, by_topic
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.model import GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.reset import Scenario, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
@@ -57,11 +57,8 @@ def scenario_options(scenario: Scenario) -> list[str] | None:
 
 def topic_options(tps: Iterable[TopicPartition], plan: Plan) -> list[str]:
     """`--topic orders --topic payments:0,1`; a topic is whole when all partitions that it had are there."""
-    numbers: dict[str, list[int]] = {}
-    for topic, partition in sorted(tps):
-        numbers.setdefault(topic, []).append(partition)
     words = []
-    for topic, some in numbers.items():
+    for topic, some in by_topic(sorted(tps)).items():
         facts = plan.topics.get(topic)
         is_whole = facts is not None and facts.partitions == len(some)
         words += ["--topic", topic if is_whole else f"{topic}:{','.join(map(str, some))}"]

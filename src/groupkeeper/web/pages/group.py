@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.topology import TopicPartition, by_topic
 from groupkeeper.html import markup, plots
 from groupkeeper.html.markup import PageColumn, number_column
 from groupkeeper.live.history import GroupSample, Noted
@@ -231,11 +231,8 @@ _MEMBERS: Sequence[PageColumn[AnyMember]] = [
 
 
 def _partitions(tps: Sequence[TopicPartition]) -> str:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(tps)[:_MOST_PARTITIONS]:
-        by_topic.setdefault(topic, []).append(partition)
-    left = len(tps) - _MOST_PARTITIONS
-    shown = "; ".join(f"{markup.text(topic)}: {', '.join(map(str, some))}" for topic, some in by_topic.items())
+    first, left = sorted(tps)[:_MOST_PARTITIONS], len(tps) - _MOST_PARTITIONS
+    shown = "; ".join(f"{markup.text(topic)}: {', '.join(map(str, some))}" for topic, some in by_topic(first).items())
     return (shown or "nothing") + (f" and {left:,} more" if left > 0 else "")
 
 
