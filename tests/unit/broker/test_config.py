@@ -1,4 +1,5 @@
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -6,9 +7,9 @@ from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig, OffsetReset
-from groupkeeper.broker.settings.group_settings import BOUNDED
-from groupkeeper.broker.settings.table import property_text
-from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.broker.settings.group_settings import BOUNDED, declarations
+from groupkeeper.broker.settings.table import Setting, property_text
+from groupkeeper.broker.settings.topic import SYNONYM_BY_SETTING, TopicConfig
 
 
 def config(**given: str) -> Config:
@@ -33,6 +34,7 @@ def test_texts_become_values() -> None:
     assert given.auto_create_topics_enable is False
     assert given.storage_path == "/a"
     assert given.retention_ms == 120_000
+    assert config(log_dir="/c").storage_path == "/c"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,7 @@ class TestListeners:
             ({}, "PLAINTEXT://127.0.0.1:7", None),
             ({"listeners": "CONTROLLER://h:1"}, "PLAINTEXT://127.0.0.1:7", None),
             ({"listeners": "CONTROLLER://h:1,A://[::1]:2,B://h:3"}, "A://[::1]:7", None),
+            ({"listeners": "C://h:1,A://h:2", "controller.listener.names": "D,C"}, "A://h:7", None),
             (
                 {"listeners": "A://:2,B://h:3", "advertised.listeners": "B://other:3,a://outside:2"},
                 "A://:7",
@@ -149,10 +152,11 @@ class TestListeners:
         ],
     )
     def test_a_port_of_its_own(self, given: dict[str, str], listeners: str, advertised: str | None) -> None:
-        changed = given_port({**given, "num.partitions": "3"}, 7)
+        others = {"num.partitions": "3", "controller.listener.names": "CONTROLLER"}
+        changed = given_port({**others, **given}, 7)
         assert changed.pop("listeners") == listeners
         assert changed.pop("advertised.listeners", None) == advertised
-        assert changed == {"num.partitions": "3"}
+        assert changed.keys() == others.keys()
 
     @pytest.mark.parametrize(
         ("given", "message"),
@@ -161,6 +165,7 @@ class TestListeners:
             ({"listeners": "PLAINTEXT://h:99999"}, "Unable to parse"),
             ({"listeners": "FOO://h:1"}, "No security protocol defined for listener FOO"),
             ({"listeners": "CONTROLLER://h:1"}, "names no listener to open"),
+            ({"listeners": "C://h:1", "controller.listener.names": "C"}, "names no listener to open"),
             ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "twice"),
         ],
     )
@@ -175,6 +180,38 @@ class TestTopicConfig:
         assert own.cleanup_policy == ("compact", "delete")
         assert own.retention_ms == -1
         assert own.overrides == {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
+
+    @pytest.mark.parametrize("name", SYNONYM_BY_SETTING)
+    def test_the_brokers_value_is_the_default(self, name: str) -> None:
+        own, setting = TopicConfig.setting(name), Config.setting(SYNONYM_BY_SETTING[name])
+        assert own is not None
+        assert setting is not None
+        broker = Config.from_texts({setting.name: another(setting)})
+        assert getattr(TopicConfig({}, broker), own.attribute) == setting.parse(another(setting)) != own.default
+
+    def test_hours_of_the_broker(self) -> None:
+        own = TopicConfig({}, config(log_roll_hours="2", log_roll_jitter_hours="1", log_retention_hours="3"))
+        assert (own.segment_ms, own.segment_jitter_ms, own.retention_ms) == (7_200_000, 3_600_000, 10_800_000)
+
+
+@pytest.mark.parametrize("field", [field for field, one, _ in declarations() if one.is_of_group])
+def test_coordinators_have_a_groups_own_value(field: str) -> None:
+    own: Any = GroupConfig.setting(field.removeprefix("group_").replace("_", "."))
+    text = str(own.default + 1) if isinstance(own.default, int) else "a"
+    effective = GroupConfig({own.name: text}, config(), is_new=True).effective
+    assert getattr(effective, field) == own.parse(text) != own.default
+
+
+def another(setting: Setting[object]) -> str:
+    """A value that is not the default."""
+    default = setting.default
+    if isinstance(default, bool):
+        return str(not default)
+    if setting.choices:
+        known = default if isinstance(default, tuple) else (default,)
+        return next(one for one in setting.choices if one not in known)
+    low = max(int(setting.low or 0), 1)
+    return str(low + (low == default))
 
 
 @pytest.mark.parametrize(
