@@ -201,6 +201,18 @@ async def test_time_that_requests_take(start: Start, connect: Connect) -> None:
     assert answer.throttle_time_ms == 0
 
 
+async def test_how_long_a_window_is(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"quota.window.size.seconds": "3"})
+    wire, other = await connect(broker), await connect(broker)
+    await wire.create("t")
+    await set_quota(wire, ANONYMOUS, PRODUCED, 10_000)
+    assert await produce(wire, 250_000) == 0  # ten windows are free
+    assert await produce(wire, 100_000) > 0
+    broker.quotas.table.put(ANONYMOUS, HANDLED, 0.0001)
+    answer: Any = await other.call(m.ListGroupsRequest(), 4)
+    assert answer.throttle_time_ms == 3_000  # never more than a window
+
+
 async def test_a_request_that_waits_takes_no_time(start: Start, connect: Connect) -> None:
     broker = await start()
     wire = await connect(broker)
@@ -219,7 +231,7 @@ def creation(name: str, partitions: int) -> Any:
 
 
 async def test_changes_of_topics(start: Start, connect: Connect) -> None:
-    broker = await start(properties={"controller.quota.window.num": "5"})
+    broker = await start(properties={"controller.quota.window.num": "1", "controller.quota.window.size.seconds": "5"})
     wire = await connect(broker)
     await set_quota(wire, ANONYMOUS, MUTATED, 2)
 

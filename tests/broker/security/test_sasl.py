@@ -45,7 +45,8 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 async def is_closed(wire: Wire) -> bool:
-    return not await wire.reader.read(1)
+    async with asyncio.timeout(10):  # less than a login may take
+        return not await wire.reader.read(1)
 
 
 async def may_ask(wire: Wire) -> bool:
@@ -245,6 +246,14 @@ async def test_large_requests_come_after_the_login(broker: Broker, wire: Wire, c
     large = encode_request(1, "c" * 30000, m.MetadataRequest([]), 9) + bytes(600_000)
     again.writer.write((len(large) - 4).to_bytes(4) + large[4:])
     assert (await again.receive(m.MetadataResponse, 9))[0] == 1
+
+
+async def test_how_large_a_message_of_a_login_may_be(connect: Connect) -> None:
+    async with Broker(properties={**SETTINGS, "sasl.server.max.receive.size": "1000"}, users=USERS) as broker:
+        small, large = await connect(broker), await connect(broker)
+        assert (await log_in(small, "alice", "alice-secret")).error_code == 0
+        large.writer.write((1001).to_bytes(4))
+        assert await is_closed(large)
 
 
 async def test_a_login_that_takes_too_long(connect: Connect) -> None:

@@ -251,6 +251,45 @@ async def test_logins(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     assert bad not in caplog.text
 
 
+AUDIENCE = "sasl.oauthbearer.expected.audience"
+LONG_AGO_S = int(time.time()) - 5000
+
+
+@pytest.mark.parametrize(
+    ("more", "claims", "principal"),
+    [
+        ({"sasl.oauthbearer.expected.issuer": "us"}, {"iss": "us"}, "User:alice"),
+        ({"sasl.oauthbearer.expected.issuer": "us"}, {"iss": "them"}, "User:ANONYMOUS"),
+        ({AUDIENCE: "", "sasl.oauthbearer.allow.unverified.audience": "true"}, {"aud": "web"}, "User:alice"),
+        ({"sasl.oauthbearer.clock.skew.seconds": "90000"}, {"iat": LONG_AGO_S, "exp": LONG_AGO_S + 9}, "User:alice"),
+        ({"sasl.oauthbearer.sub.claim.name": "who"}, {"who": "bob"}, "User:bob"),
+        ({"sasl.oauthbearer.scope.claim.name": "roles"}, {"scope": " ", "roles": "a"}, "User:alice"),
+    ],
+    ids=map(str, count()),
+)
+async def test_settings_of_the_listener(
+    issuer: Issuer, more: dict[str, str], claims: dict[str, Any], principal: str
+) -> None:
+    async with Broker(properties=settings(issuer.url, **more)) as broker:
+        wire = await Wire.open(broker.bootstrap_servers)
+        await handshake(wire, "OAUTHBEARER")
+        await token(wire, f"n,,\x01auth=Bearer {fresh(**claims)}\x01\x01".encode())
+        (connection,) = broker.server.connections
+        assert connection.identity.principal == principal
+        await wire.close()
+
+
+async def test_when_keys_are_read_again(issuer: Issuer) -> None:
+    given = {
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms": "7200000",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "2500",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "60000",
+    }
+    async with Broker(properties=settings(issuer.url, **given)) as broker:
+        (source,) = broker.security._key_sources.values()
+        assert source._intervals == Intervals(7200, 2.5, 60)
+
+
 async def test_known_keys_outlive_a_change_of_other_settings(broker: Broker, issuer: Issuer) -> None:
     async def answer() -> int:
         wire = await Wire.open(broker.bootstrap_servers)

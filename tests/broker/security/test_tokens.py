@@ -104,6 +104,18 @@ async def test_its_time_is_over(connect: Connect) -> None:
         assert (await alice.call(m.RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == NOT_FOUND
 
 
+async def test_how_long_it_may_live(connect: Connect) -> None:
+    settings = {**SETTINGS, "delegation.token.max.lifetime.ms": "600000", "delegation.token.expiry.time.ms": "200000"}
+    async with Broker(properties=settings, users=USERS) as broker:
+        alice = await logged_in(connect, broker, "alice")
+        for asked_ms in (-1, 700_000):
+            made = await create(alice, lifetime_ms=asked_ms)
+            assert made.max_timestamp_ms - made.issue_timestamp_ms == 600_000
+            assert made.expiry_timestamp_ms - made.issue_timestamp_ms == 200_000
+        renewed = await alice.call(m.RenewDelegationTokenRequest(made.hmac, 300_000), 2)
+        assert renewed.expiry_timestamp_ms - broker.now_ms() <= 200_000
+
+
 async def test_who_may_not(connect: Connect) -> None:
     async with Broker(properties=SETTINGS, users=USERS) as broker:
         admin, alice, bob = [await logged_in(connect, broker, user) for user in USERS]
