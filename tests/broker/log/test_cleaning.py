@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.held import log_of, topic_of
+from tests.broker.settings.test_dynamic_configs import alter
 from tests.patience import becomes
 
 from groupkeeper.broker.log.partition_log import PartitionLog
@@ -152,6 +153,43 @@ async def test_retention(start: Start, connect: Connect, tmp_path: Path) -> None
     again = await start(directory=tmp_path / "logs", properties=QUICK)
     log = log_of(again, "t")
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+
+
+async def test_files_stay_for_the_delay_of_their_topic(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path, properties=QUICK)
+    wire = await connect(broker)
+    for name, delay_ms in (("t", "3600000"), ("u", "0")):
+        await wire.create(name, 1, retention_ms="1", segment_ms="1", file_delete_delay_ms=delay_ms)
+        for age_ms in (5000, 4000):
+            await wire.produce(name, write_batch([Record(b"k", b"", timestamp=broker.now_ms() - age_ms)]))
+        log = log_of(broker, name)
+        await becomes(lambda log=log: log.log_start_offset == 2)  # type: ignore[misc]
+    await becomes(lambda: not list((tmp_path / "u-0").glob("*.deleted")))
+    assert list((tmp_path / "t-0").glob("*.deleted"))
+
+
+async def test_as_many_keys_as_memory_has_room_for(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"log.cleaner.enable": "false", "log.cleaner.dedupe.buffer.size": "440"})
+    wire = await connect(broker)
+    await wire.create("t", cleanup_policy="compact", internal_segment_bytes="1")
+    for key in b"aabbccd":
+        await wire.produce("t", write_batch([Record(bytes([key]), b"")]))
+    await broker.cleaner.compact(broker.now_ms())
+    left = [record.key or b"" for _, batch in log_of(broker, "t").records() for record in batch]
+    assert b"".join(left) == b"abbccd"
+
+
+async def test_idle_producers_are_forgotten(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"producer.id.expiration.check.interval.ms": "10"})
+    wire = await connect(broker)
+    for name in ("t", "u"):
+        await wire.create(name)
+        batch = write_batch([Record(b"", b"")], producer_id=7, producer_epoch=0, base_sequence=0)
+        await wire.produce(name, batch)
+        if name == "t":
+            assert len(log_of(broker, "t").producers) == 1
+            assert await alter(wire, "", "producer.id.expiration.ms", "1") == (0, None)
+        await becomes(lambda name=name: not len(log_of(broker, name).producers), within_s=10)  # type: ignore[misc]
 
 
 async def test_a_compacted_topic_of_a_user(start: Start, connect: Connect, tmp_path: Path) -> None:

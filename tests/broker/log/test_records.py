@@ -85,9 +85,9 @@ class TestProduce:
         assert (await wire.produce("t", batch(20))).error_code == errors.MessageTooLarge.code
 
     async def test_timestamps_from_the_future_are_refused_one_by_one(self, wire: Wire) -> None:
-        await wire.create("t")
+        await wire.create("t", message_timestamp_after_max_ms="1000000")
         now = int(time.time() * 1000)
-        records = [Record(b"k", b"v", timestamp=stamp) for stamp in (now, now + 4_000_000, now + 5_000_000)]
+        records = [Record(b"k", b"v", timestamp=stamp) for stamp in (now, now + 2_000_000, now + 3_000_000)]
         answer = await wire.produce("t", write_batch(records))
         assert answer.error_code == errors.InvalidTimestamp.code
         assert [one.batch_index for one in answer.record_errors] == [1, 2]

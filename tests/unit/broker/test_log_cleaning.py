@@ -359,6 +359,13 @@ class TestIndexes:
             assert log.segments[0].position_of(offset) >= again.position_before(offset)
         assert (again.max_timestamp, again.max_timestamp_offset) == (1009, 90)
 
+    @pytest.mark.parametrize(("interval", "entries"), [("0", 9), ("200", 4)])
+    def test_how_much_of_the_log_is_between_two_entries(self, open_log: OpenLog, interval: str, entries: int) -> None:
+        log = open_log(index_interval_bytes=interval)
+        for _ in range(10):
+            put(log, (b"k", b"x" * 50))
+        assert len(log.segments[0].index.encode()[0]) == 8 * entries
+
     def test_snapshots_of_producers(self) -> None:
         producers, again = Producers("t-0", DAY_MS), Producers("t-0", DAY_MS)
         content = encode_producers(producers)
