@@ -343,6 +343,19 @@ async def test_consumers_are_sent_to_the_replica_in_their_rack(tmp_path: Path) -
         assert await sent_to("b") == (-1, 1)
 
 
+async def test_the_rack_and_replicas_of_all_nodes(start: Start) -> None:
+    broker = await start(brokers=2, properties={"broker.rack": "r", "default.replication.factor": "2"})
+    nodes = Nodes(broker)
+    assert await nodes.create("t") == 0
+    wire = await nodes(1)
+    for name in ("t", "automatic"):
+        request = m.MetadataRequest([m.MetadataRequestTopic(name=name)])
+        await wire.call(request, 12)  # creates it
+        answer = await wire.call(request, 12)
+        assert [one.rack for one in answer.brokers] == ["r", "r"]
+        assert sorted(answer.topics[0].partitions[0].replica_nodes) == [1, 2]
+
+
 def test_wrong_numbers_of_nodes() -> None:
     with pytest.raises(InvalidSetting, match="2 racks for 3 brokers"):
         Broker(brokers=3, racks=["a", "b"])

@@ -171,6 +171,8 @@ async def test_the_start_gives_features_their_levels(start: Start, connect: Conn
     assert (await update(wire, "metadata.version", 22, 2))[0] == 95
     assert await update(wire, "metadata.version", 33) == (0, "")
     assert await levels(wire) == ALL_LEVELS
+    wire = await connect(await start(properties={"unstable.feature.versions.enable": "true"}))
+    assert await levels(wire) == {**ALL_LEVELS, "metadata.version": 34}
 
 
 async def replication(wire: Wire, name: str, factor: int) -> tuple[int, int]:

@@ -133,6 +133,7 @@ REFUSALS: list[tuple[dict[str, str], dict[str, str], bool, str]] = [
     ({}, {}, True, "topic dlq.g does not allow it: set errors.deadletterqueue.group.enable=true for the topic"),
     (CREATES, {"errors.deadletterqueue.topic.name": "g.dlq"}, False, "does not begin with 'dlq.'"),
     (CREATES, {"errors.deadletterqueue.topic.name": "dlq.a/b"}, False, "dlq.a/b"),
+    ({**CREATES, "errors.deadletterqueue.topic.name.prefix": "x."}, {}, False, "does not begin with 'x.'"),
 ]
 
 

@@ -261,6 +261,15 @@ async def test_deleted_records_and_topics(broker: Broker) -> None:
     assert (await alice.fetch()).error_code == errors.UnknownTopicOrPartition.code
 
 
+async def test_how_many_records_are_locked_at_once(start: Start) -> None:
+    broker = await start(properties={**SHORT, "group.share.partition.max.record.locks": 100})
+    _, topic_id = await queue(broker, 0, *[batch(10)] * 15)
+    alice = await Consumer.join(broker, topic_id)
+    assert (await alice.take(max_records=500))[-1][1] == 99
+    broker.group_configs.configure("g", {"share.partition.max.record.locks": "120"})
+    assert (await alice.take(max_records=500))[-1][1] == 119
+
+
 @pytest.mark.parametrize(("reset", "first"), [("latest", 10), ("earliest", 0), ("by_duration:PT1H", 5)])
 async def test_where_a_group_begins(broker: Broker, reset: str, first: int) -> None:
     now_ms = broker.now_ms()

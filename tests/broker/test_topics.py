@@ -262,6 +262,12 @@ class TestDescribeTopicPartitions:
             assert part.last_known_elr == []
         assert answer.next_cursor is None
 
+    async def test_a_page_of_the_broker(self, start: Start, connect: Connect) -> None:
+        wire = await connect(await start(properties={"max.request.partition.size.limit": "2"}))
+        await wire.create("t", 3)
+        answer = await self.ask(wire, "t")
+        assert (len(answer.topics[0].partitions), answer.next_cursor is None) == (2, False)
+
     @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
     async def test_pages(self, wire: Wire, limit: int) -> None:
         for name, count in (("a", 3), ("b", 1), ("c", 4)):

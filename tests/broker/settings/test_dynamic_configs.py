@@ -167,15 +167,22 @@ async def test_what_does_not_change_while_a_broker_runs(start: Start, connect: C
 
 
 async def test_small_segments_by_the_internal_setting(start: Start, connect: Connect) -> None:
-    broker = await start(properties={"offsets.topic.segment.bytes": "1000"})
+    sizes = {
+        "offsets.topic.segment.bytes": "1000",
+        "transaction.state.log.segment.bytes": "1001",
+        "share.coordinator.state.topic.segment.bytes": "1002",
+    }
+    broker = await start(properties=sizes)
     wire = await connect(broker)
     await wire.create("t", internal_segment_bytes="100")
     (config,) = await describe(wire, TOPIC, "t", "internal.segment.bytes")
     assert (config.value, config.config_source) == ("100", 1)
     await wire.create("u")
     assert await describe(wire, TOPIC, "u", "internal.segment.bytes") == []
-    broker.groups.ensure_topic()
-    for name, size in (("t", 100), ("u", 1073741824), ("__consumer_offsets", 1000)):
+    for host in (broker.groups, broker.transactions, broker.share_states):
+        host.ensure_topic()
+    internal = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+    for name, size in (("t", 100), ("u", 1073741824), *zip(internal, (1000, 1001, 1002), strict=True)):
         assert topic_of(broker, name).config.roll_bytes == size
 
 

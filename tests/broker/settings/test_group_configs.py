@@ -206,12 +206,17 @@ async def test_bounds_that_were_narrowed_narrow_what_was_given(start: Start, con
     broker = await start(directory=tmp_path)
     wire = await connect(broker)
     await alter(wire, "g", (SESSION, SET, "60000"), ("streams.num.standby.replicas", SET, "2"))
+    await alter(
+        wire, "g", ("streams.num.warmup.replicas", SET, "20"), ("streams.task.offset.interval.ms", SET, "20000")
+    )
     await alter(wire, "h", (SESSION, SET, "46000"), (HEARTBEAT, SET, "14000"))
     await broker.stop()
 
     narrowed = {
         "group.consumer.max.session.timeout.ms": 50000,
         "group.streams.max.standby.replicas": 1,
+        "group.streams.max.warmup.replicas": 5,
+        "group.streams.min.task.offset.interval.ms": 30000,
         "group.consumer.min.session.timeout.ms": 1000,
         "group.consumer.session.timeout.ms": 9000,
         "group.consumer.max.heartbeat.interval.ms": 8000,
@@ -219,6 +224,7 @@ async def test_bounds_that_were_narrowed_narrow_what_was_given(start: Start, con
     broker = await start(directory=tmp_path, properties=narrowed)
     config = config_of(broker, "g")
     assert (config.consumer_session_timeout_ms, config.streams_num_standby_replicas) == (50000, 1)
+    assert (config.streams_num_warmup_replicas, config.streams_task_offset_interval_ms) == (5, 30000)
     assert config_of(broker, "h").consumer_heartbeat_interval_ms == 8000
     assert (await describe(await connect(broker), "g"))[SESSION].value == "60000"
     await broker.stop()

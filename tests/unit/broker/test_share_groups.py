@@ -140,6 +140,20 @@ async def test_redundant_records_are_dropped(tmp_path: Path) -> None:  # GS-14
         assert broker.share_states.summary(key) == before
 
 
+async def test_snapshots_of_cold_share_partitions_and_compression(tmp_path: Path) -> None:  # GS-14
+    codecs = {"offsets_topic_compression_codec": 1, "share_coordinator_state_topic_compression_codec": 4}
+    async with new_broker(tmp_path, share_coordinator_cold_partition_snapshot_interval_ms=1, **codecs) as broker:
+        key = SharePartitionKey("g", broker.topics.create("t", 1, {}).topic_id, 0)
+        await broker.share_states.ready(key)
+        broker.share_states.initialize(key, 1, 0)
+        broker.groups.ensure_topic()
+        await Peer(broker).commit({("t", 0): 5})
+        for name, found in (("__consumer_offsets", ["gzip"]), (SHARE_STATE_TOPIC, ["zstd", "zstd"])):
+            (log,) = [log for log in topic_of(broker, name).partitions if log.log_end_offset]
+            await becomes(lambda log=log, found=found: log.log_end_offset == len(found))  # type: ignore[misc]
+            assert [header.compression for header, _ in log.records()] == found
+
+
 async def test_unloading_answers_who_waits(peer: Peer) -> None:  # GP-05
     peer.broker.share_states.ensure_topic()
     for shard in peer.broker.share_states.shards:

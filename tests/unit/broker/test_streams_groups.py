@@ -169,6 +169,24 @@ async def test_groups_have_their_own_settings(peer: Peer) -> None:  # GF-02
     assert group.assignment_configs == {"num.standby.replicas": "1"}
 
 
+async def test_what_members_are_told_of_the_brokers_settings(tmp_path: Path) -> None:
+    given: dict[str, str | int] = {
+        "group.streams.heartbeat.interval.ms": 6000,
+        "group.streams.task.offset.interval.ms": 20_000,
+        "group.streams.acceptable.recovery.lag": 7,
+        "group.streams.rack.aware.assignment.tags": "zone",
+    }
+    async with new_broker(tmp_path, **given) as broker:
+        broker.groups.ensure_topic()
+        request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
+        request.topology = Topology(0, [Subtopology("0", ["t"])])
+        request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+        answer = await Peer(broker).ask(request, 1)
+        told_numbers = (answer.heartbeat_interval_ms, answer.task_offset_interval_ms, answer.acceptable_recovery_lag)
+        assert told_numbers == (6000, 20_000, 7)
+        assert any("[zone]" in detail for _, detail in told(answer))
+
+
 @pytest.mark.parametrize(
     "switch", [{"feature.streams.version": 0}, {"group.coordinator.rebalance.protocols": "classic,consumer"}]
 )
