@@ -181,6 +181,24 @@ def test_every_setting_is_read() -> None:
     )
 
 
+def test_every_setting_is_named_in_a_test() -> None:
+    """By its name or its attribute. Tables test bounds, defaults of topics, and a group's value beside the broker's."""
+    skipped = {ROOT / "tests" / name for name in ("conformance", "differential", "docs/released.txt")}
+    files = [path for path in (ROOT / "tests").rglob("*") if path.suffix in (".py", ".txt")]
+    text = "\n".join(path.read_text() for path in files if skipped.isdisjoint((path, *path.parents)))
+    named = {one.strip(".") for one in re.findall(r"[\w.]+", text)}
+    named |= {part for one in named for part in one.split(".")}
+    in_tables = {one.broker_name for one in TopicConfig.settings()}
+    in_tables |= {f"group.{family}.{bound}.{name}" for family, name in BOUNDED for bound in ("min", "max")}
+    in_tables |= {one.name for one in GroupConfig.settings() if Config.setting(f"group.{one.name}")}
+    settings = [one for table in (Config, TopicConfig, GroupConfig) for one in table.settings() if one.has_effect]
+    untested = [one.name for one in settings if not {one.name, one.attribute} & named and one.name not in in_tables]
+    assert untested == [], (
+        "no test names these settings: test that each has its effect, so that a client sees, or the log holds, "
+        "something else than by its default (CONTRIBUTING.md, 'To add a setting of the broker')"
+    )
+
+
 def test_the_groups_own_value_is_read() -> None:
     names = {name for name, declaration, _ in declarations() if declaration.is_of_group}
     names |= {f"group_{family}_assignor_offload_enable" for family in FAMILIES}
