@@ -356,6 +356,19 @@ async def test_the_rack_and_replicas_of_all_nodes(start: Start) -> None:
         assert sorted(answer.topics[0].partitions[0].replica_nodes) == [1, 2]
 
 
+async def test_replicas_of_the_coordinators_topics(start: Start) -> None:
+    factors = {
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+    }
+    broker = await start(brokers=2, properties={**factors, "share.coordinator.state.topic.min.isr": 1})
+    for host in (broker.groups, broker.transactions, broker.share_states):
+        host.ensure_topic()
+        assert len(topic_of(broker, host.topic_name).partitions[0].placement.replicas) == 1
+    assert topic_of(broker, broker.share_states.topic_name).config.min_insync_replicas == 1
+
+
 def test_wrong_numbers_of_nodes() -> None:
     with pytest.raises(InvalidSetting, match="2 racks for 3 brokers"):
         Broker(brokers=3, racks=["a", "b"])

@@ -175,6 +175,15 @@ async def test_the_start_gives_features_their_levels(start: Start, connect: Conn
     assert await levels(wire) == {**ALL_LEVELS, "metadata.version": 34}
 
 
+async def test_an_unstable_version_of_an_api(start: Start, connect: Connect) -> None:
+    highest = []
+    for given in ("false", "true"):
+        wire = await connect(await start(properties={"unstable.api.versions.enable": given}))
+        answer = await wire.call(m.ApiVersionsRequest("test", "1"), 4)
+        highest += [one.max_version for one in answer.api_keys if one.api_key == m.InitProducerIdRequest.API_KEY]
+    assert highest[1] == highest[0] + 1
+
+
 async def replication(wire: Wire, name: str, factor: int) -> tuple[int, int]:
     (answer,) = (await wire.call(m.CreateTopicsRequest([m.CreatableTopic(name, 2, factor)]), 7)).topics
     return answer.error_code, answer.replication_factor

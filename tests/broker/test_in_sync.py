@@ -290,7 +290,9 @@ async def test_a_join_does_not_stay_parked_while_its_group_is_not_committed(star
     await nodes.broker.pause_node(3)
     protocols = [m.JoinGroupRequestProtocol("range", b"")]
     join = m.JoinGroupRequest("g", 10_000, 10_000, "", None, "consumer", protocols)
-    assert (await (await nodes(1)).call(join, 3)).error_code == CoordinatorNotAvailable.code
+    wire = await nodes(1)
+    async with asyncio.timeout(4):  # less than by default
+        assert (await wire.call(join, 3)).error_code == CoordinatorNotAvailable.code
 
 
 async def test_share_coordinators_wait_for_replicas(start: Start) -> None:
@@ -307,7 +309,8 @@ async def test_share_coordinators_wait_for_replicas(start: Start) -> None:
 
     assert await initialize(1) == 0
     await nodes.broker.pause_node(2)
-    assert await initialize(2) == CoordinatorNotAvailable.code
+    async with asyncio.timeout(4):  # less than by default
+        assert await initialize(2) == CoordinatorNotAvailable.code
     await nodes.broker.resume_node(2)
     assert await initialize(3) == 0
 
