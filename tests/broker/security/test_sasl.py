@@ -98,6 +98,12 @@ class TestEachMechanism:
         assert "Client requested an authorization id" in (answer.error_message or "")
         assert await is_closed(wire)
 
+    @pytest.mark.parametrize("mechanism", MECHANISMS)
+    async def test_bytes_that_are_no_text_are_refused(self, wire: Wire, mechanism: str) -> None:
+        await handshake(wire, mechanism)
+        answer = await token(wire, b"\xff")
+        assert answer.error_code == errors.SaslAuthenticationFailed.code, "raise LoginFailed, no other error"
+
     @pytest.mark.parametrize("mechanism", [each.name for each in MECHANISMS.values() if each.has_users])
     async def test_no_password_is_not_nobodys(
         self, wire: Wire, mechanism: str, monkeypatch: pytest.MonkeyPatch
