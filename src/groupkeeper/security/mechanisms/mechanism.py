@@ -185,7 +185,7 @@ class ClientLogin(NamedTuple):
 
     def option(self, name: str) -> str:
         """One of the other options; empty if it isn't given. Raises `BadCredentials`."""
-        assert name in self.mechanism.options, f"{name} is no option of {self.mechanism.name} in MECHANISMS, which error texts name"
+        assert name in self.mechanism.options, f"{name} is no option of {self.mechanism.name} in MECHANISMS"
         return self.module().options.get(name, "")
 
 
@@ -208,7 +208,7 @@ class ServerLogin(NamedTuple):
 
     def passwords(self) -> Mapping[str, str]:
         """The passwords of `users`, and of options like `user_alice`. Raises `InvalidSetting` without both."""
-        assert self.mechanism.has_users, f"{self.mechanism.name}: no password in `needs` of its line in MECHANISMS, which error texts name"
+        assert self.mechanism.has_users, f"{self.mechanism.name}: no password in `needs` of its line in MECHANISMS"
         module = self.module()
         if module is None and not self.users:
             raise self.lacks("users", f'{_USER}alice="…"')
