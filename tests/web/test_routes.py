@@ -464,7 +464,9 @@ async def test_headings_sort_their_lists(tmp_path: Path, monkeypatch: pytest.Mon
         links, differ = await heads(at), False
         if at.startswith("/search?"):  # it has columns of another page
             continue
-        assert links.keys() == values.keys(), f"{at}: a list gets order.heads of its columns, and has rows in `with_long_lists`"
+        assert links.keys() == values.keys(), (
+            f"{at}: a list gets order.heads of its columns, and has rows in `with_long_lists`"
+        )
         for key, link in links.items():
             if any(isinstance(each, str) for each in values[key]):
                 assert key in ASCENDING_FIRST, f"{at}: {key!r} has texts: ASCENDING_FIRST of web/pages/order.py"
