@@ -40,6 +40,8 @@ UNFILLED = {
 NOT_BY_MEMBER, NOT_OF_EACH = {"pending", "initializing_since"}, {"unsynced"}
 """Tables of soft state that are not by member id (but by ids given out, topics), and those of some members only."""
 
+REWRITE = "If this is meant: python -m tests.scenarios --rewrite"
+
 T = TypeVar("T")
 
 
@@ -50,7 +52,7 @@ def test_scenario(scenario: Scenario) -> None:
         printed = run_step(runner, step)
         if printed != step.expected:
             diff = difflib.unified_diff(step.expected, printed, "expected", "printed", lineterm="", n=20)
-            pytest.fail("\n".join([*step.lead, *step.commands, *diff]), pytrace=False)
+            pytest.fail("\n".join([*step.lead, *step.commands, *diff, REWRITE]), pytrace=False)
 
 
 def run_all() -> None:

@@ -148,8 +148,7 @@ class OffsetTables:
         lags = [
             None if offset < 0 or end is None else end - offset for offset, end in zip(offsets, table.ends, strict=True)
         ]
-        # The constructors of named tuples take three times as long, and this runs for every group.
-        return tuple.__new__(GroupOffsets, (group, table, offsets, epochs, lags))
+        return GroupOffsets(group, table, offsets, epochs, lags)
 
     def _table_of(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> PartitionTable:
         if members:

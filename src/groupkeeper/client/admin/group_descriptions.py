@@ -184,21 +184,17 @@ async def _describe_classic(
 def _as_consumer_group(group: DescribedGroup, coordinator: Node) -> ConsumerGroupDescription:
     if group.protocol_type not in _PROTOCOL_TYPES:
         raise IllegalArgument(f"GroupId {group.group_id} is not a consumer group ({group.protocol_type}).")
-    # The constructors of named tuples take three times as long, and this runs for every group of a cluster.
-    return tuple.__new__(
-        ConsumerGroupDescription,
-        (
-            group.group_id,
-            GroupType.CLASSIC,
-            GroupState.parse(group.group_state),
-            group.protocol_type == "",
-            group.protocol_data,
-            _classic_members(group) if group.members else (),
-            coordinator,
-            None,
-            None,
-            operation_names(group.authorized_operations),
-        ),
+    return ConsumerGroupDescription(
+        group.group_id,
+        GroupType.CLASSIC,
+        GroupState.parse(group.group_state),
+        group.protocol_type == "",
+        group.protocol_data,
+        _classic_members(group) if group.members else (),
+        coordinator,
+        group_epoch=None,
+        target_assignment_epoch=None,
+        authorized_operations=operation_names(group.authorized_operations),
     )
 
 

@@ -270,8 +270,7 @@ def _columns(
         ]
     if any(codes):
         return _without_failed(partitions, offsets, epochs, texts, codes)
-    # The constructors of named tuples take three times as long, and this runs for every group.
-    return tuple.__new__(CommittedOffsets, (partitions, offsets, epochs, texts, {}))
+    return CommittedOffsets(partitions, offsets, epochs, texts, {})
 
 
 def _without_failed(
