@@ -343,6 +343,12 @@ def is_broad(handler: ast.ExceptHandler) -> bool:
     return any(isinstance(one, ast.Name) and one.id in {"Exception", "BaseException"} for one in caught)
 
 
+def test_interrupts_arrive_while_a_loop_starts(modules: list[Code]) -> None:
+    own, begins = "src/groupkeeper/coroutines.py", re.compile(r"asyncio\.(run|Runner)\(")
+    found = [one.name for one in modules if one.name.startswith("src/") and begins.search(one.text)]
+    assert found == [own], f"run_coroutine of {own} takes no Ctrl-C for a cancelled task"
+
+
 def test_verdicts_are_words_of_the_rules_only(modules: list[Code]) -> None:
     package = "src/groupkeeper/"
     elsewhere = [

@@ -16,6 +16,7 @@ from groupkeeper.broker.storage.open_files import raise_descriptor_limit
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, build_words
 from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.java_properties import BadEscape, name_in, parse_properties
 from groupkeeper.security.mechanisms import MECHANISMS
 
@@ -170,9 +171,8 @@ def _run_loop(main: Coroutine[Any, Any, int]) -> int:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+        return run_coroutine(main)
+    return run_coroutine(main, uvloop.new_event_loop)
 
 
 async def _serve(broker: Broker, has_own_ca: bool) -> int:

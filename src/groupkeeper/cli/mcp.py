@@ -18,6 +18,7 @@ from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters
 from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.serve_access import add_roles, roles_of, tokens_of
 from groupkeeper.cli.sockets import listen
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.collector import Collector, Schedule
@@ -108,7 +109,7 @@ def _run(options: Namespace) -> int:
             await looks.close()
             await toolbox.actions.journal().journal.close()
 
-    asyncio.run(run())
+    run_coroutine(run())
     return 0
 
 

@@ -25,6 +25,7 @@ from groupkeeper.cli.serve_watch import KEPT, ServeWatch
 from groupkeeper.cli.sockets import listen
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin import Admin
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.collector import Collector, Schedule, Told
@@ -188,7 +189,7 @@ def _run(options: Namespace) -> int:
             await watch.keep()
 
     try:
-        asyncio.run(run())
+        run_coroutine(run())
     finally:
         archive.close()
     return 0

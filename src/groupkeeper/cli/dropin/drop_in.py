@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import UnknownRelease, release
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
 
@@ -149,7 +149,7 @@ def carry_out(
     `failures` of `with_help` are shown above the help; `tell` writes the others.
     """
     try:
-        return asyncio.run(action) or 0
+        return run_coroutine(action) or 0
     except with_help as problem:
         return refuse_usage(table, str(problem))
     except failures as problem:

@@ -19,6 +19,7 @@ from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour,
 from groupkeeper.client.addresses import Address, parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.protocol.errors import KafkaError
 
 TIMEOUT_MS = 30_000
@@ -252,7 +253,7 @@ def write_report(
 ) -> int:
     """Write a report page by page, and return the exit status."""
     garbage.look_less_often()  # saves a seventh of the time where there are many rows
-    return asyncio.run(_write(options, report, ask))
+    return run_coroutine(_write(options, report, ask))
 
 
 async def _write(

@@ -186,6 +186,7 @@ def names_in_cluster(
     from groupkeeper.cli.framework.clusters import admin_of, cluster_of
     from groupkeeper.cli.framework.commands import UsageMistake
     from groupkeeper.client.errors import ClientError
+    from groupkeeper.coroutines import run_coroutine
     from groupkeeper.operations.selection import Names, list_selected
     from groupkeeper.protocol.errors import KafkaError
 
@@ -202,6 +203,6 @@ def names_in_cluster(
                 return [topic.name for topic in await admin.list_topics()]
 
     try:
-        return asyncio.run(ask())
+        return run_coroutine(ask())
     except (UsageMistake, ArgumentTypeError, ClientError, KafkaError, TimeoutError):
         return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import signal
@@ -28,6 +27,7 @@ from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, setting
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
 from groupkeeper.cli.pipeline.watch import FollowScreen, Screen
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.java_properties import name_in
 from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
@@ -366,7 +366,7 @@ def _survey(parsed: ReadOptions, screen: Screen, known: NextOffsets, *, has_end:
     if not has_end:
         return ReadPlan([], {}, {})
     screen.doing("asking the clusters")
-    found = asyncio.run(_planned(parsed, screen))
+    found = run_coroutine(_planned(parsed, screen))
     for name in dict.fromkeys(each.name for each in found.ranges):
         own, read = [each for each in found.ranges if each.name == name], known.get(name, {})
         size = sum(max(0, each.end - max(each.start, read.get(each.partition, 0))) for each in own)

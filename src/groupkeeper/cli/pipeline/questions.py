@@ -4,7 +4,6 @@ logs.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark,
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy_key
 from groupkeeper.cli.pipeline.watch import Screen
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.watch import Problem
@@ -104,7 +104,7 @@ def _as_of(options: Namespace) -> int:
             for group in (each for each in wanted.exact if each not in known):
                 run.fail(Problem(None, f"group {group} had no committed offsets then"))
             offsets = [each for each in offsets if wanted.matches(each.group_id)]
-            then = asyncio.run(_of_topics_now(source, offsets, run))
+            then = run_coroutine(_of_topics_now(source, offsets, run))
             _save(options, source, ways[0], then, run, screen)
         return run.summary
 
@@ -136,7 +136,7 @@ def _save(options: Namespace, source: dict[str, str], way: Way, then: Then, run:
         return
     try:
         if options.save_starting_offsets:
-            asyncio.run(_save_starts(options.save_starting_offsets, source, then, run, screen))
+            run_coroutine(_save_starts(options.save_starting_offsets, source, then, run, screen))
         if options.save_kip122:
             os.makedirs(options.save_kip122, exist_ok=True)
             before = {name for name in os.listdir(options.save_kip122) if name.endswith(".json")}
@@ -146,7 +146,7 @@ def _save(options: Namespace, source: dict[str, str], way: Way, then: Then, run:
                 run.note(f"{options.save_kip122} has {counted(len(others), 'other plan')} from earlier runs")
             screen.say(f"plans of {counted(len(then), 'group')}: {options.save_kip122}")
         if options.save:
-            made = asyncio.run(_made(source, then, options))
+            made = run_coroutine(_made(source, then, options))
             for trouble in made.troubles:
                 run.fail(Problem(None, explained(trouble_problem(trouble))))
             for group in made.plan.groups:

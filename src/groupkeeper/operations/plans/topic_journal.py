@@ -20,6 +20,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.producer import produce
 from groupkeeper.client.admin.types import NewTopic, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError, UnexpectedResponse
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans import changes
 from groupkeeper.operations.plans.journal import BeingUndone, ChangeJournal, JournalUnreadable, JournalUnwritable, Take
@@ -288,7 +289,7 @@ class TopicJournal(ChangeJournal):
                 return await work(admin)
 
         with ThreadPoolExecutor(1) as thread:  # the caller may be on a loop
-            return thread.submit(lambda: asyncio.run(run())).result()
+            return thread.submit(lambda: run_coroutine(run())).result()
 
 
 class _Reader:

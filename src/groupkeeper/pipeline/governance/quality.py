@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from groupkeeper.coroutines import result_of
 from groupkeeper.pipeline import tables
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
@@ -25,7 +26,6 @@ from groupkeeper.pipeline.present.quality import (
     counts_of,
 )
 from groupkeeper.pipeline.relations import Array, Groups, is_known, keys, loaded, numbers, taken
-from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.storage.stored import Stored, steady
 from groupkeeper.pipeline.transforms.history import next_offsets

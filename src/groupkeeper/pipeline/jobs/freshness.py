@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from groupkeeper.client.admin.types import Position
+from groupkeeper.coroutines import results_of
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant
 from groupkeeper.pipeline.kafka.measuring import record_times
-from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import FRESHNESS
 from groupkeeper.rules.words import duration

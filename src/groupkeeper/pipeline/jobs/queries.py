@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
+from groupkeeper.coroutines import result_of
 from groupkeeper.pipeline.checkpoints.committing import metadata_of
 from groupkeeper.pipeline.checkpoints.queries import Checkpoint, Query, read_queries
 from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
-from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS
 from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.pipeline.transforms.paces import GAPS

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from groupkeeper.coroutines import result_of
 from groupkeeper.pipeline.decode.batches import Batches
 from groupkeeper.pipeline.decode.records import records_of
 from groupkeeper.pipeline.decode.views import choose
@@ -19,7 +20,6 @@ from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.kafka.fetching import fetch
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
-from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.tables.schema import LAST_MS, ddl_of

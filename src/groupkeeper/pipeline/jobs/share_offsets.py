@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from groupkeeper.coordinator.share_state.coordinator import ShareStateCoordinator, ShareStateSettings
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState, StateBatch
+from groupkeeper.coroutines import beside_loops, result_of
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, ReadOptions, Start
 from groupkeeper.pipeline.kafka.planning import plan_or_raise
 from groupkeeper.pipeline.kafka.source import read_ranges
-from groupkeeper.pipeline.runtime.coroutines import beside_loops, result_of
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
 from groupkeeper.protocol import SHARE_STATE_TOPIC
 from groupkeeper.protocol.codec import MalformedMessage

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from groupkeeper.coroutines import result_of
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.checkpoints.queries import Checkpoint
 from groupkeeper.pipeline.errors import SourceError, cause_of
@@ -25,7 +26,6 @@ from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import ReadPlan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.owners import OwnerRule
-from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, HISTORY
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.coroutines import results_of
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.tables import TOPICS
 from groupkeeper.pipeline.tables.schema import LARGEST
 from groupkeeper.protocol.errors import KafkaError

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
+from groupkeeper.coroutines import results_of
 from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.tables import TRANSACTIONS
 from groupkeeper.protocol.errors import KafkaError
 

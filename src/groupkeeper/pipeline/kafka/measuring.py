@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.coroutines import results_of
 from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
 from groupkeeper.pipeline.kafka.instants import Instant, InstantRefused, LogEnds, refused
 from groupkeeper.pipeline.kafka.options import ClusterOptions
-from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 

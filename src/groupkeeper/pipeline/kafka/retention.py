@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
+from groupkeeper.coroutines import result_of
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.protocol.errors import KafkaError
 
 _RETENTION = "offsets.retention.minutes"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 
+from groupkeeper.coroutines import result_of
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
 from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
 from groupkeeper.pipeline.decode.records import records_seen
@@ -17,7 +18,6 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import Fetched, fetch
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ReadOptions, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
-from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
 

@@ -25,6 +25,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from groupkeeper.coroutines import run_coroutine
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.following.outages import is_unanswered
 from groupkeeper.pipeline.jobs.reading import Reading, readings, why_unread
@@ -386,7 +387,7 @@ def _made_again(reading: Reading, options: ReadOptions) -> Failed | None:
     created again after its offsets were listed.
     """
     try:
-        asyncio.run(planning.check_ids(options.clusters[reading.number]._replace(topic_ids=reading.topic_ids)))
+        run_coroutine(planning.check_ids(options.clusters[reading.number]._replace(topic_ids=reading.topic_ids)))
     except SourceError as error:
         return Failed(str(error), is_unanswered(error))
     return None

@@ -11,9 +11,23 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+def run_coroutine(
+    coroutine: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> T:
+    """Runs the coroutine to its end, as `asyncio.run` does, but each Ctrl-C raises KeyboardInterrupt.
+
+    asyncio forgets a Ctrl-C that comes while it starts, though not to cancel its task: it raises CancelledError.
+    """
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(coroutine)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
 def result_of(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs the coroutine to its end, as `asyncio.run` does."""
-    return beside_loops(partial(asyncio.run, coroutine))
+    """Runs the coroutine to its end; in another thread, if this one already runs a loop."""
+    return beside_loops(partial(run_coroutine, coroutine))
 
 
 def results_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
