@@ -15,6 +15,7 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import PartitionData
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.primitives import RootMessage
 
 if TYPE_CHECKING:
@@ -94,6 +95,41 @@ class Wire:
         parts = [m.ListOffsetsPartition(partition, leader_epoch, timestamp)]
         answer = await self.call(m.ListOffsetsRequest(-1, 0, [m.ListOffsetsTopic(topic, parts)]), version)
         return answer.topics[0].partitions[0]
+
+    async def alter(
+        self, kind: int, name: str, setting: str, value: str | None, operation: int = 0
+    ) -> tuple[int, str | None]:
+        """Changes a setting of a resource; kinds: 2 a topic, 4 a broker, 32 a group. The error's code and message."""
+        resource = AlterConfigsResource(kind, name, [AlterableConfig(setting, operation, value)])
+        (told,) = (await self.call(m.IncrementalAlterConfigsRequest([resource]), 1)).responses
+        return told.error_code, told.error_message
+
+    async def describe(self, kind: int, name: str, *settings: str) -> m.DescribeConfigsResult:
+        """The settings of a resource, without names all of them."""
+        resource = m.DescribeConfigsResource(kind, name, list(settings) or None)
+        return (await self.call(m.DescribeConfigsRequest([resource], True), 4)).results[0]
+
+    async def find(self, key: str, key_type: int = 0) -> int:
+        """Looks for the coordinator of a group, or of a transactional id with type 1; the error's code."""
+        request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        return (await self.call(request, 6)).coordinators[0].error_code
+
+    async def commit(
+        self, group: str, offset: int, *, topic: str = "t", partition: int = 0, metadata: str | None = ""
+    ) -> int:
+        """Commits an offset; the error's code."""
+        part = m.OffsetCommitRequestPartition(partition, offset, committed_metadata=metadata)
+        topics = [m.OffsetCommitRequestTopic(topic, partitions=[part])]
+        return (await self.call(m.OffsetCommitRequest(group, topics=topics), 9)).topics[0].partitions[0].error_code
+
+    async def committed(self, group: str) -> tuple[int, dict[tuple[str, int], int]]:
+        """The error's code, and all offsets of a group."""
+        request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group, topics=None)])
+        (told,) = (await self.call(request, 9)).groups
+        found = {
+            (topic.name, one.partition_index): one.committed_offset for topic in told.topics for one in topic.partitions
+        }
+        return told.error_code, found
 
     async def is_closed(self) -> bool:
         """Waits until the broker closes the connection; whether it does so without another word."""

@@ -56,10 +56,7 @@ class Nodes:
 
     async def commit(self, node: int, offset: int) -> int:
         """Commits an offset of t-0 for the group g at a node; returns the error code."""
-        topics = [m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, offset, -1, "")])]
-        wire = await self(node)
-        answer = await wire.call(m.OffsetCommitRequest("g", topics=topics), 9)
-        return answer.topics[0].partitions[0].error_code
+        return await (await self(node)).commit("g", offset)
 
 
 async def placed(wire: Wire, topic: str) -> tuple[int, int, list[int], list[int], list[int], list[int]]:

@@ -18,20 +18,8 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.describe_topic_partitions_request import TopicRequest
 from groupkeeper.protocol.messages.elect_leaders_request import TopicPartitions
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
-from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as FetchPartitionOfShares
-from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as FetchTopicOfShares
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-
-
-async def test_three_nodes_are_named(nodes: Nodes) -> None:
-    for node in (1, 2, 3):
-        cluster = await (await nodes(node)).call(m.DescribeClusterRequest(), 1)
-        assert [one.broker_id for one in cluster.brokers] == [1, 2, 3]
-        assert len({one.port for one in cluster.brokers}) == 3
-        metadata = await (await nodes(node)).call(m.MetadataRequest([]), 12)
-        assert [one.node_id for one in metadata.brokers] == [1, 2, 3]
-    assert nodes.broker.bootstrap_servers.count(",") == 2
 
 
 async def test_leaders_and_coordinators_go_round(nodes: Nodes) -> None:
@@ -71,13 +59,6 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
     (named,) = answer.node_endpoints
     assert (named.node_id, named.port) == (2, nodes.broker.endpoint("PLAINTEXT", 2).port)
     assert code_of(await produce(await nodes(2), "t", b"a")) == 0
-
-    topic = topic_of(nodes.broker, "t")
-    request = m.FetchRequest(topics=[FetchTopic(topic_id=topic.topic_id, partitions=[FetchPartition(0)])])
-    fetched = await (await nodes(1)).call(request, 16)
-    (read,) = fetched.responses[0].partitions
-    assert (read.error_code, read.current_leader.leader_id) == (errors.NotLeaderOrFollower.code, 2)
-    assert [one.node_id for one in fetched.node_endpoints] == [2]
     assert (await (await nodes(1)).list_offset("t", -1)).error_code == errors.NotLeaderOrFollower.code
     assert (await (await nodes(2)).list_offset("t", -1)).offset == 1
 
@@ -198,28 +179,6 @@ async def test_a_transaction_does_not_end_where_nobody_leads(nodes: Nodes) -> No
         nodes.broker.transactions.write_marker(("t", 0), Marker(1, 0, is_commit=True))
     await nodes.broker.start_node(2)
     nodes.broker.transactions.write_marker(("t", 0), Marker(1, 0, is_commit=True))
-
-
-async def test_too_few_replicas_in_sync(nodes: Nodes) -> None:
-    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
-    await nodes.broker.kill_node(2)
-    assert code_of(await produce(await nodes(1), "t", b"a")) == 0
-    await nodes.broker.kill_node(3)
-    assert code_of(await produce(await nodes(1), "t", b"a")) == errors.NotEnoughReplicas.code
-    assert code_of(await produce(await nodes(1), "t", b"a", acks=1)) == 0
-    await nodes.broker.start_node(3)
-    assert code_of(await produce(await nodes(1), "t", b"a")) == 0
-
-
-async def test_replicas_that_return_before_the_leader_are_in_sync_with_it(nodes: Nodes) -> None:
-    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
-    for node in (1, 2, 3):
-        await nodes.broker.kill_node(node)
-    for node in (1, 2, 3):
-        await nodes.broker.start_node(node)
-    part = await nodes.partition("t")
-    assert (part.leader_id, list(part.isr_nodes)) == (3, [1, 2, 3])
-    assert code_of(await produce(await nodes(3), "t", b"a")) == 0
 
 
 async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
@@ -465,14 +424,3 @@ async def test_a_node_that_is_suspended(nodes: Nodes) -> None:
         await asyncio.to_thread(fault.wait_for_hits)
         assert not held.done()
     assert len((await held).brokers) == 3
-
-
-async def test_a_share_partition_is_fetched_from_its_leader(nodes: Nodes) -> None:
-    await nodes.create("t", [2, 3])
-    topic_id = nodes.broker.topics.get("t").topic_id  # type: ignore[union-attr]
-    topics = [FetchTopicOfShares(topic_id, [FetchPartitionOfShares(0)])]
-    request = m.ShareFetchRequest("g", "m", 0, 0, 1, 1000, 10, 10, topics=topics)
-    answer = await (await nodes(1)).call(request, 2)
-    (part,) = answer.responses[0].partitions
-    assert (part.error_code, part.current_leader.leader_id) == (errors.NotLeaderOrFollower.code, 2)
-    assert [one.node_id for one in answer.node_endpoints] == [2]

@@ -108,6 +108,7 @@ ALL_LEVELS = {
     "transaction.version": 2,
     "eligible.leader.replicas.version": 1,
 }
+"""As Kafka 4.4.0 has them."""
 
 
 async def levels(wire: Wire) -> dict[str, int]:

@@ -26,7 +26,6 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as alter
 from groupkeeper.protocol.messages import share_acknowledge_request as share_acknowledge
 from groupkeeper.protocol.messages import share_fetch_request as share_fetch
-from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.messages.initialize_share_group_state_request import InitializeStateData, PartitionData
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -248,20 +247,24 @@ async def test_nothing_is_committed_while_too_few_are_in_sync(nodes: Nodes) -> N
     assert code_of(await produce(await nodes(1), "t", b"b", acks=1)) == 0
     nodes.broker.topics.partition("t", 0).advance_start(1)  # type: ignore[union-attr]  # retention does not wait
     assert await end(nodes, 1) == 1
-    config = AlterableConfig("min.insync.replicas", 0, "1")
-    request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(2, "t", [config])])
-    await (await nodes(1)).call(request, 1)
+    assert await (await nodes(1)).alter(2, "t", "min.insync.replicas", "1") == (0, None)
     assert await end(nodes, 1) == 2
 
 
-async def test_a_commit_that_waits_ends_when_its_coordinator_moves(nodes: Nodes) -> None:
+async def commit_that_waits(nodes: Nodes) -> asyncio.Future[int]:
+    """A commit at node 1 that waits for node 3, which is suspended."""
     await nodes.create("t", [1])
     await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
     assert await nodes.commit(1, 7) == 0
+    nodes.broker.config.of(1).offsets_commit_timeout_ms = 60_000
     await nodes.broker.pause_node(3)
     waiting = asyncio.ensure_future(nodes.commit(1, 8))
-    log = nodes.broker.groups.shard_of("g").log
-    await becomes(lambda: log.waiters)
+    await becomes(lambda: nodes.broker.groups.shard_of("g").log.waiters)
+    return waiting
+
+
+async def test_a_commit_that_waits_ends_when_its_coordinator_moves(nodes: Nodes) -> None:
+    waiting = await commit_that_waits(nodes)
     await nodes.broker.move_coordinator("g", 2)
     assert await waiting == NotCoordinator.code
     await nodes.broker.resume_node(3)
@@ -269,13 +272,9 @@ async def test_a_commit_that_waits_ends_when_its_coordinator_moves(nodes: Nodes)
 
 
 async def test_a_refusal_waits_for_no_replica(nodes: Nodes) -> None:
-    await nodes.create("t", [1])
-    await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
-    assert await nodes.commit(1, 7) == 0
-    await nodes.broker.pause_node(3)
-    waiting = asyncio.ensure_future(nodes.commit(1, 8))
+    waiting = await commit_that_waits(nodes)
     wire = await nodes.connect(1)
-    async with asyncio.timeout(4):  # a commit waits for offsets.commit.timeout.ms, five seconds
+    async with asyncio.timeout(20):
         assert (await wire.call(m.HeartbeatRequest("g", 1, "x"), 4)).error_code == UnknownMemberId.code
     await wire.close()
     assert not waiting.done()
@@ -341,10 +340,9 @@ async def test_share_coordinators_are_asked_across_no_cut(nodes: Nodes, node: in
 
     async def bury() -> int:
         """How many dead letters the queue has then."""
-        queue, meters = nodes.broker.topics.get("dlq.s"), nodes.broker.share_states.meters
-        assert queue is not None
-        await dead_letters.bury(nodes.broker, "s", t.partitions[0], [DeadRecords(0, 0, 1, is_rejected=True)], meters)
-        return queue.partitions[0].log_end_offset
+        dead, meters = [DeadRecords(0, 0, 1, is_rejected=True)], nodes.broker.share_states.meters
+        await dead_letters.bury(nodes.broker, "s", t.partitions[0], dead, meters)
+        return log_of(nodes.broker, "dlq.s").log_end_offset
 
     await nodes.broker.cut_off_node(node)
     code = CoordinatorNotAvailable.code
@@ -357,9 +355,7 @@ async def test_share_coordinators_wait_for_replicas_at_the_same_time(nodes: Node
     await nodes.create("t", *[[1, 3]] * 9)
     await nodes.create("__consumer_offsets", [1])
     await nodes.create("__share_group_state", *[[1, 2]] * 50)
-    topic, states = nodes.broker.topics.get("t"), nodes.broker.topics.get("__share_group_state")
-    assert topic is not None
-    assert states is not None
+    topic, states = topic_of(nodes.broker, "t"), topic_of(nodes.broker, "__share_group_state")
     at = {}
     for index in range(9):
         key = coordinator_key(SharePartitionKey("s", topic.topic_id, index))
@@ -401,8 +397,7 @@ async def test_share_coordinators_wait_for_replicas_at_the_same_time(nodes: Node
 async def test_a_fetch_gets_records_while_another_share_partition_is_loaded(nodes: Nodes) -> None:
     await nodes.create("t", *[[1, 3]] * 24)
     await nodes.create("__share_group_state", *[[1, 2], [1, 3]] * 25)
-    topic, states = nodes.broker.topics.get("t"), nodes.broker.share_states
-    assert topic is not None
+    topic, states = topic_of(nodes.broker, "t"), nodes.broker.share_states
     at = {}
     for index in range(24):
         key = SharePartitionKey("s", topic.topic_id, index)
@@ -437,9 +432,7 @@ async def test_a_fetch_gets_records_while_another_share_partition_is_loaded(node
 async def test_what_was_read_of_a_share_partition_is_not_used_after_a_change(nodes: Nodes, meanwhile: str) -> None:
     await nodes.create("t", [1, 3])
     await nodes.create("__share_group_state", [1, 2])
-    topic, states = nodes.broker.topics.get("t"), nodes.broker.topics.get("__share_group_state")
-    assert topic is not None
-    assert states is not None
+    topic, states = topic_of(nodes.broker, "t"), topic_of(nodes.broker, "__share_group_state")
     key = SharePartitionKey("s", topic.topic_id, 0)
     nodes.broker.share_states.initialize(key, 1, 0)
     await nodes.broker.move_leader("t", 0, 3)
@@ -497,13 +490,8 @@ async def test_a_batch_that_waits_is_committed_without_the_replica_that_is_taken
 
 
 async def test_a_coordinator_stays_when_another_replica_is_taken_away(nodes: Nodes) -> None:
-    await nodes.create("t", [1])
-    await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
-    await nodes.broker.pause_node(3)
-    waiting = asyncio.ensure_future(nodes.commit(1, 8))
-    log = nodes.broker.groups.shard_of("g").log
-    await becomes(lambda: log.waiters)
-    await nodes.broker.reassign({log: [1, 2]})
+    waiting = await commit_that_waits(nodes)
+    await nodes.broker.reassign({nodes.broker.groups.shard_of("g").log: [1, 2]})
     assert await waiting == 0
 
 

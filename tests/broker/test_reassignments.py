@@ -11,7 +11,6 @@ from tests.patience import becomes
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidReplicaAssignment, InvalidReplicationFactor, NoReassignmentInProgress
-from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 
 async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
@@ -129,10 +128,8 @@ async def test_a_leader_that_returns_uncleanly_has_only_its_records_during_a_rea
 
 async def throttle(nodes: Nodes, rate: str | None) -> None:
     """Sets how many bytes in a second may be copied to node 2; None: as many as it can."""
-    config = AlterableConfig("follower.replication.throttled.rate", 0 if rate else 1, rate)
-    request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(4, "2", [config])])
-    answer = await (await nodes(2)).call(request, 1)
-    assert answer.responses[0].error_code == 0
+    name = "follower.replication.throttled.rate"
+    assert await (await nodes(2)).alter(4, "2", name, rate, 0 if rate else 1) == (0, None)
 
 
 async def test_a_reassignment_waits_while_it_is_throttled(nodes: Nodes) -> None:

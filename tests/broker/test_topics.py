@@ -1,10 +1,10 @@
 """Topics, their partitions and settings, as clients and the official tools ask for them."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.client.admin import Admin
@@ -15,10 +15,10 @@ from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig 
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
 from groupkeeper.protocol.messages.describe_producers_request import TopicRequest as ProducersTopic
 from groupkeeper.protocol.messages.describe_topic_partitions_request import Cursor, TopicRequest
-from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 TOPIC, BROKER, GROUP = 2, 4, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 async def metadata(
@@ -34,6 +34,10 @@ def configured(name: str, value: str | None) -> m.CreatableTopic:
 
 def assigned(partition: int, nodes: list[int], *, count: int = -1, factor: int = -1) -> m.CreatableTopic:
     return m.CreatableTopic("t", count, factor, [m.CreatableReplicaAssignment(partition, nodes)])
+
+
+def values(described: m.DescribeConfigsResult) -> dict[str, str | None]:
+    return {config.name: config.value for config in described.configs}
 
 
 class TestMetadata:
@@ -89,21 +93,20 @@ class TestMetadata:
         wire = await connect(await start(properties={"auto.create.topics.enable": "false"}))
         assert (await metadata(wire, "t"))[0].error_code == errors.UnknownTopicOrPartition.code
 
+    @pytest.mark.parametrize("grace_ms", [60_000, 0])
     async def test_a_deleted_topic_is_not_revived_by_who_still_asks_for_it(
-        self, start: Start, connect: Connect
+        self, start: Start, connect: Connect, grace_ms: int
     ) -> None:
-        wire = await connect(await start())
+        broker = await start(properties={"groupkeeper.auto.create.grace.ms": grace_ms})
+        wire = await connect(broker)
         await wire.create("t")
         await wire.call(m.DeleteTopicsRequest(topic_names=["t"]), 5)
-        assert (await metadata(wire, "t"))[0].error_code == errors.UnknownTopicOrPartition.code
-        await wire.create("t")  # whoever means it, may
-
-        wire = await connect(await start(properties={"groupkeeper.auto.create.grace.ms": "0"}))
-        await wire.create("t")
-        await wire.call(m.DeleteTopicsRequest(topic_names=["t"]), 5)
-        async with asyncio.timeout(4):  # less than by default
-            while (await metadata(wire, "t"))[0].error_code:
-                pass
+        deleted_ms = broker.now_ms()
+        await becomes(lambda: broker.now_ms() > deleted_ms)
+        unknown = errors.UnknownTopicOrPartition.code  # also for who has it made
+        assert [(await metadata(wire, "t"))[0].error_code for _ in range(2)] == [unknown, unknown if grace_ms else 0]
+        if grace_ms:
+            await wire.create("t")  # whoever means it, may
 
     async def test_authorized_operations(self, wire: Wire) -> None:
         await wire.create("t")
@@ -350,21 +353,10 @@ class TestPartitionsAndRecords:
 
 
 class TestSettings:
-    async def describe(
-        self, wire: Wire, kind: int, name: str, *keys: str, synonyms: bool = True
-    ) -> m.DescribeConfigsResult:
-        resource = m.DescribeConfigsResource(kind, name, list(keys) or None)
-        return (await wire.call(m.DescribeConfigsRequest([resource], synonyms), 4)).results[0]
-
-    async def alter(self, wire: Wire, *configs: AlterableConfig, name: str = "t") -> tuple[int, str | None]:
-        request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, name, configs)])
-        (response,) = (await wire.call(request, 1)).responses
-        return response.error_code, response.error_message
-
     async def test_where_a_topics_settings_come_from(self, start: Start, connect: Connect) -> None:
         wire = await connect(await start(properties={"log.cleanup.policy": "compact"}))
         await wire.create("t", retention_ms="5")
-        result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy", "segment.bytes")
+        result = await wire.describe(TOPIC, "t", "retention.ms", "cleanup.policy", "segment.bytes")
         found = {
             config.name: (
                 config.value,
@@ -384,13 +376,13 @@ class TestSettings:
         }
 
     async def test_the_brokers_settings(self, wire: Wire) -> None:
-        result = await self.describe(wire, BROKER, "1", "group.max.size", "num.partitions")
+        result = await wire.describe(BROKER, "1", "group.max.size", "num.partitions")
         found = [(config.name, config.read_only) for config in result.configs]
         assert found == [("num.partitions", True), ("group.max.size", True)]
-        assert len((await self.describe(wire, BROKER, "1")).configs) > 100
+        assert len((await wire.describe(BROKER, "1")).configs) > 100
 
     async def test_a_groups_settings(self, wire: Wire) -> None:
-        result = await self.describe(wire, GROUP, "g", "consumer.session.timeout.ms")
+        result = await wire.describe(GROUP, "g", "consumer.session.timeout.ms")
         assert [(config.value, config.config_source) for config in result.configs] == [("45000", 5)]
 
     @pytest.mark.parametrize(
@@ -398,20 +390,18 @@ class TestSettings:
         [(TOPIC, "nope", 3), (TOPIC, "a b", 17), (BROKER, "7", 42), (BROKER, "x", 42), (77, "x", 42)],
     )
     async def test_refusals(self, wire: Wire, kind: int, name: str, code: int) -> None:
-        assert (await self.describe(wire, kind, name)).error_code == code
+        assert (await wire.describe(kind, name)).error_code == code
 
     async def test_changing_a_topic(self, wire: Wire) -> None:
         await wire.create("t")
-        assert (await self.alter(wire, AlterableConfig("retention.ms", 0, "7")))[0] == 0
-        assert (await self.alter(wire, AlterableConfig("cleanup.policy", 2, "compact")))[0] == 0
-        result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy")
-        found = {config.name: config.value for config in result.configs}
+        assert await wire.alter(TOPIC, "t", "retention.ms", "7") == (0, None)
+        assert await wire.alter(TOPIC, "t", "cleanup.policy", "compact", APPEND) == (0, None)
+        found = values(await wire.describe(TOPIC, "t", "retention.ms", "cleanup.policy"))
         assert found == {"retention.ms": "7", "cleanup.policy": "delete,compact"}
-        assert (await self.alter(wire, AlterableConfig("cleanup.policy", 3, "delete")))[0] == 0
-        assert (await self.alter(wire, AlterableConfig("retention.ms", 1, None)))[0] == 0
-        result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy")
-        told = {config.name: config.value for config in result.configs}
-        assert told == {"retention.ms": "604800000", "cleanup.policy": "compact"}
+        assert await wire.alter(TOPIC, "t", "cleanup.policy", "delete", SUBTRACT) == (0, None)
+        assert await wire.alter(TOPIC, "t", "retention.ms", None, DELETE) == (0, None)
+        found = values(await wire.describe(TOPIC, "t", "retention.ms", "cleanup.policy"))
+        assert found == {"retention.ms": "604800000", "cleanup.policy": "compact"}
 
     @pytest.mark.parametrize("version", range(3))
     async def test_replacing_all_settings_of_a_topic(self, wire: Wire, version: int) -> None:
@@ -423,28 +413,29 @@ class TestSettings:
             return answer.responses[0].error_code
 
         assert await replace("retention.ms", "7") == 0
-        result = await self.describe(wire, TOPIC, "t", "retention.ms", "segment.ms")
-        found = {config.name: config.value for config in result.configs}
-        assert found == {"retention.ms": "7", "segment.ms": "604800000"}
+        assert values(await wire.describe(TOPIC, "t", "retention.ms", "segment.ms")) == {
+            "retention.ms": "7",
+            "segment.ms": "604800000",
+        }
         assert await replace("nonsense", "7") == errors.InvalidConfig.code
         assert await replace("retention.ms", None) == errors.InvalidRequest.code
         assert await replace("retention.ms", "7", kind=77) == errors.InvalidRequest.code
         assert await replace("retention.ms", "7", topic="nope") == errors.UnknownTopicOrPartition.code
 
     @pytest.mark.parametrize(
-        ("config", "code"),
+        ("setting", "value", "operation", "code"),
         [
-            (AlterableConfig("nonsense", 0, "1"), 40),
-            (AlterableConfig("retention.ms", 0, "x"), 40),
-            (AlterableConfig("retention.ms", 2, "1"), 40),
-            (AlterableConfig("retention.ms", 9, "1"), -1),
-            (AlterableConfig("retention.ms", 0, None), 42),
+            ("nonsense", "1", SET, 40),
+            ("retention.ms", "x", SET, 40),
+            ("retention.ms", "1", APPEND, 40),
+            ("retention.ms", "1", 9, -1),
+            ("retention.ms", None, SET, 42),
         ],
     )
-    async def test_bad_changes(self, wire: Wire, config: AlterableConfig, code: int) -> None:
+    async def test_bad_changes(self, wire: Wire, setting: str, value: str | None, operation: int, code: int) -> None:
         await wire.create("t")
-        assert (await self.alter(wire, config))[0] == code
-        assert (await self.alter(wire, config, name="nope"))[0] == errors.UnknownTopicOrPartition.code
+        for topic, expected in (("t", code), ("nope", errors.UnknownTopicOrPartition.code)):
+            assert (await wire.alter(TOPIC, topic, setting, value, operation))[0] == expected
 
 
 class TestLogs:

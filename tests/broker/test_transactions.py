@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
-from tests.broker.held import topic_of
+from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
 
 from groupkeeper.broker import Broker
@@ -132,9 +132,7 @@ async def producer(wire: Wire) -> Producer:
 
 async def find_coordinator(wire: Wire, key_type: int = 1, key: str = ID) -> None:
     """Asks until the internal topic is there."""
-    request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-    codes = [(await wire.call(request, 4)).coordinators[0].error_code for _ in range(2)]
-    assert codes[-1] == 0
+    assert [await wire.find(key, key_type) for _ in range(2)][-1] == 0
 
 
 async def read(
@@ -237,6 +235,7 @@ class TestCoordinator:
             (m.InitProducerIdRequest(ID, 0), errors.InvalidTransactionTimeout.code),
             (m.InitProducerIdRequest(ID, 900_001), errors.InvalidTransactionTimeout.code),
             (m.InitProducerIdRequest(ID, 1000, 5, -1), errors.InvalidRequest.code),
+            (m.InitProducerIdRequest(None, 1000, 5, -1), errors.InvalidRequest.code),
             (m.InitProducerIdRequest(ID, 1000, 999, 0), errors.ProducerFenced.code),
             (m.InitProducerIdRequest(ID, 1000, producer.producer_id, 7), errors.ProducerFenced.code),
         ):
@@ -314,8 +313,7 @@ class TestCoordinator:
         await producer.init(timeout_ms=50)
         await producer.add("t", 0)
         await producer.produce("t", "a")
-        log = broker.topics.get("t").partitions[0]  # type: ignore[union-attr]
-        await becomes(lambda: log.log_end_offset > 1)
+        await becomes(lambda: log_of(broker, "t").log_end_offset > 1)
         assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
         assert await producer.end(commit=True) == errors.ProducerFenced.code
 

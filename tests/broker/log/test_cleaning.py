@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.held import log_of, topic_of
-from tests.broker.settings.test_dynamic_configs import alter
 from tests.patience import becomes
 
 from groupkeeper.broker.log.partition_log import PartitionLog
@@ -27,11 +26,8 @@ QUICK = {
 }
 
 
-async def commit(wire: Wire, group: str, topic: str, partition: int, offset: int) -> None:
-    partitions = [m.OffsetCommitRequestPartition(partition, offset, committed_metadata=f"at {offset}")]
-    request = m.OffsetCommitRequest(group, topics=[m.OffsetCommitRequestTopic(topic, partitions=partitions)])
-    answer = await wire.call(request, 8)
-    assert answer.topics[0].partitions[0].error_code == 0
+async def commit(wire: Wire, group: str, partition: int, offset: int) -> None:
+    assert await wire.commit(group, offset, partition=partition, metadata=f"at {offset}") == 0
 
 
 async def answers(wire: Wire, groups: list[str]) -> list[list[str]]:
@@ -62,7 +58,7 @@ async def test_groups_are_the_same_after_compaction_and_restart(
     groups = [f"g{number}" for number in range(6)]
     for offset in range(60):
         for group in groups:
-            await commit(wire, group, "t", offset % 4, offset)
+            await commit(wire, group, offset % 4, offset)
     gone = m.OffsetDeleteRequest("g1", [m.OffsetDeleteRequestTopic("t", [m.OffsetDeleteRequestPartition(2)])])
     assert (await wire.call(gone, 0)).error_code == 0
     before = await answers(wire, groups)
@@ -71,7 +67,7 @@ async def test_groups_are_the_same_after_compaction_and_restart(
     assert await broker.cleaner.compact(broker.now_ms()) == 2
     assert all(log.size < size / 3 for log, size in zip(logs, sizes, strict=True))
     assert await answers(wire, groups) == before
-    await commit(wire, "g0", "t", 0, 1000)
+    await commit(wire, "g0", 0, 1000)
     after = await answers(wire, groups)
     wire.writer.close()
     await broker.stop()
@@ -90,7 +86,7 @@ async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Conn
     broker.groups.ensure_topic()
     await wire.create("t", 4)
     for offset in range(1500):
-        await commit(wire, "g", "t", offset % 4, offset)
+        await commit(wire, "g", offset % 4, offset)
     topic = topic_of(broker, "__consumer_offsets")
     assert (topic.config.overrides["cleanup.policy"], topic.config.overrides["segment.bytes"]) == ("compact", "1048576")
     log = broker.groups.shard_of("g").log
@@ -111,7 +107,7 @@ async def test_a_slow_disk_keeps_nobody_waiting(
     broker.groups.ensure_topic()
     await wire.create("t", 1)
     for offset in range(60):
-        await commit(wire, "g", "t", 0, offset)
+        await commit(wire, "g", 0, offset)
     await wire.produce("t", write_batch([Record(b"k", b"v")]))
     turns, went_on = 0, list[bool]()
 
@@ -188,7 +184,7 @@ async def test_idle_producers_are_forgotten(start: Start, connect: Connect) -> N
         await wire.produce(name, batch)
         if name == "t":
             assert len(log_of(broker, "t").producers) == 1
-            assert await alter(wire, "", "producer.id.expiration.ms", "1") == (0, None)
+            assert await wire.alter(4, "", "producer.id.expiration.ms", "1") == (0, None)
         await becomes(lambda name=name: not len(log_of(broker, name).producers), within_s=10)  # type: ignore[misc]
 
 

@@ -147,15 +147,7 @@ def enlarge(disk: Path) -> None:
 
 
 async def commit(wire: Wire, offset: int) -> int:
-    part = m.OffsetCommitRequestPartition(0, offset, -1, "m" * 4000)
-    request = m.OffsetCommitRequest("g", topics=[m.OffsetCommitRequestTopic("t", partitions=[part])])
-    return (await wire.call(request, 9)).topics[0].partitions[0].error_code
-
-
-async def committed(wire: Wire) -> tuple[int, int]:
-    request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=None)])
-    (group,) = (await wire.call(request, 9)).groups
-    return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
+    return await wire.commit("g", offset, metadata="m" * 4000)
 
 
 async def values(wire: Wire, count: int) -> list[int]:
@@ -187,8 +179,7 @@ async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         wire = await Wire.open(started.address)
         await wire.create("t")
-        find = m.FindCoordinatorRequest(coordinator_keys=["g"])
-        while (await wire.call(find, 6)).coordinators[0].error_code:
+        while await wire.find("g"):
             pass
         assert await commit(wire, 1) == 0
         acknowledged = 0
@@ -206,7 +197,7 @@ async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
         # Everything else is served; a topic that cannot be written down is refused.
         other = await Wire.open(started.address)
         assert await values(other, acknowledged) == list(range(acknowledged))
-        assert await committed(other) == (0, last)
+        assert await other.committed("g") == (0, {("t", 0): last})
         created = await other.call(m.CreateTopicsRequest([m.CreatableTopic("u" * 200, 1, 1)]), 7)
         assert created.topics[0].error_code in (0, STORAGE_ERROR)
         # With room again it goes on where it was, without a restart.
@@ -220,9 +211,9 @@ async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
         again = begin(*arguments)
         wire = await Wire.open(again.address)
         assert await values(wire, acknowledged) == list(range(acknowledged))
-        while (found := await committed(wire))[0] == 14:
+        while (found := await wire.committed("g"))[0] == 14:
             pass
-        assert found == (0, last)
+        assert found == (0, {("t", 0): last})
         assert (await wire.produce("t", batch)).base_offset == acknowledged
         assert again.end(signal.SIGTERM) == 0
         assert "Traceback" not in started.errors + again.errors

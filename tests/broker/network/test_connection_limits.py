@@ -23,13 +23,6 @@ async def is_served(wire: Wire, seconds: float = 20) -> bool:
     return bool(answer.error_code == 0)
 
 
-async def change(wire: Wire, name: str, value: str) -> None:
-    entry = part(44, "AlterableConfig", name=name, config_operation=0, value=value)
-    resource = part(44, "AlterConfigsResource", resource_type=4, resource_name="", configs=[entry])
-    answer: Any = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
-    assert not answer.responses[0].error_code, answer
-
-
 @pytest.mark.parametrize("name", ["max.connections", "listener.name.plaintext.max.connections"])
 async def test_more_wait_for_room(start: Start, connect: Connect, name: str) -> None:
     broker = await start(properties={name: "2"})
@@ -48,7 +41,7 @@ async def test_the_limit_is_raised(start: Start, connect: Connect) -> None:
     first, second = await connect(broker), await connect(broker)
     assert await is_served(first)
     second.send(ListGroupsRequest(), 4)
-    await change(first, "max.connections", "5")
+    assert await first.alter(4, "", "max.connections", "5") == (0, None)
     await asyncio.wait_for(second.reader.readexactly(4), 20)
 
 
@@ -59,7 +52,8 @@ async def test_more_from_an_address_are_closed(start: Start, connect: Connect) -
     wires[0].writer.close()
     await asyncio.sleep(0.05)
     assert await is_served(await connect(broker))
-    await change(wires[1], "max.connections.per.ip.overrides", "10.0.0.1:1,127.0.0.1:3")
+    changed = await wires[1].alter(4, "", "max.connections.per.ip.overrides", "10.0.0.1:1,127.0.0.1:3")
+    assert changed == (0, None)
     assert await is_served(await connect(broker))
     assert not await is_served(await connect(broker))
 

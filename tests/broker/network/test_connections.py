@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.held import log_of
+from tests.broker.test_cluster_apis import ALL_LEVELS
 
 from groupkeeper.broker import Broker, apis
 from groupkeeper.broker.api_table import _UNSTABLE, NOT_YET, TABLE, Api
@@ -71,17 +72,9 @@ class TestApiVersions:
     async def test_features(self, wire: Wire) -> None:
         answer = await wire.call(API_VERSIONS, 4)
         finalized = {one.name: one.max_version_level for one in answer.finalized_features}
-        # As Kafka 4.4.0 has them.
-        assert finalized == {
-            "group.version": 1,
-            "streams.version": 1,
-            "transaction.version": 2,
-            "eligible.leader.replicas.version": 1,
-            "share.version": 2,
-            "metadata.version": 33,
-        }
+        assert finalized == ALL_LEVELS
         supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
-        assert supported == {**{name: (0, level) for name, level in finalized.items()}} | {
+        assert supported == {name: (0, level) for name, level in finalized.items()} | {
             "metadata.version": (7, 33),
             "kraft.version": (0, 1),
         }

@@ -2,6 +2,7 @@
 Apache Kafka 4.3.1 gives them.
 """
 
+import pytest
 from tests.broker.conftest import Wire
 
 from groupkeeper.protocol import errors
@@ -12,10 +13,10 @@ NOWHERE = b"\x07" * 16
 UNKNOWN = errors.UnknownTopicOrPartition.code
 
 
-async def test_a_topic_of_list_offsets_is_answered_once(wire: Wire) -> None:
+@pytest.mark.parametrize("asked", [[[0], [1, 0]], [[0, 1, 0]]])
+async def test_a_topic_of_list_offsets_is_answered_once(wire: Wire, asked: list[list[int]]) -> None:
     await wire.create("t", 2)
-    partitions = [m.ListOffsetsPartition(1, -1, -1), m.ListOffsetsPartition(0, -1, -2)]
-    topics = [m.ListOffsetsTopic("t", [m.ListOffsetsPartition(0, -1, -1)]), m.ListOffsetsTopic("t", partitions)]
+    topics = [m.ListOffsetsTopic("t", [m.ListOffsetsPartition(index, -1, -1) for index in each]) for each in asked]
     answer = await wire.call(m.ListOffsetsRequest(-1, 0, topics), 7)
     (topic,) = answer.topics
     found = [(part.partition_index, part.error_code) for part in topic.partitions]

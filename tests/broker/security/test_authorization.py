@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from tests.broker.conftest import Connect, Start
+from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.held import log_of
 from tests.broker.test_cluster_apis import part, plain
 
@@ -299,12 +299,8 @@ async def test_only_brokers_fetch_as_replicas(start: Start, connect: Connect) ->
     assert codes_in(plain(await wire.call(request, 11))) == {TOPIC_FAILED}
 
 
-async def test_there_are_no_loggers_to_set(start: Start, connect: Connect) -> None:
-    wire = await connect(await start())
-    level = part(44, "AlterableConfig", name="kafka", value="INFO")
-    changed = part(44, "AlterConfigsResource", resource_type=8, resource_name="1", configs=[level])
-    (told,) = plain(await wire.call(m.IncrementalAlterConfigsRequest([changed]), 1))["responses"]
-    assert (told["error_code"], told["error_message"]) == (40, "Logger kafka does not exist!")
+async def test_there_are_no_loggers_to_set(wire: Wire) -> None:
+    assert await wire.alter(8, "1", "kafka", "INFO") == (40, "Logger kafka does not exist!")
 
 
 async def test_operations_are_told(start: Start, connect: Connect) -> None:

@@ -20,7 +20,6 @@ from groupkeeper.client.security.transport import Security
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.security.mechanisms import MECHANISMS
 from groupkeeper.security.mechanisms.mechanism import ClientLogin, MechanismFailed
@@ -312,9 +311,7 @@ class TestAgain:
     async def test_a_password_that_was_taken_away(self, wire: Wire) -> None:
         await log_in(wire, "alice", "alice-secret")
         name, changed = "listener.name.secure.plain.sasl.jaas.config", JAAS.replace("alice-secret", "new")
-        resource = AlterConfigsResource(4, "1", [AlterableConfig(name, 0, changed)])
-        answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
-        assert answer.responses[0].error_code == 0
+        assert await wire.alter(4, "1", name, changed) == (0, None)
         assert (await log_in(wire, "alice", "alice-secret")).error_code == errors.SaslAuthenticationFailed.code
         assert await is_closed(wire)
 

@@ -17,7 +17,6 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import TlsFailed
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 HERE: dict[str, Any] = {"hosts": ("localhost",), "addresses": ("127.0.0.1",)}
 DEADLINE_S = 20
@@ -266,10 +265,9 @@ async def test_a_store_that_changes_is_read_again(authority: Authority) -> None:
 
 async def alter(broker: Broker, name: str, value: str) -> tuple[int, str | None]:
     wire = await Wire.open(f"127.0.0.1:{broker.endpoint('OPEN').port}")
-    resource = AlterConfigsResource(4, str(broker.config.node_id), [AlterableConfig(name, 0, value)])
-    answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
+    answer = await wire.alter(4, str(broker.config.node_id), name, value)
     wire.writer.close()
-    return answer.responses[0].error_code, answer.responses[0].error_message
+    return answer
 
 
 async def test_another_store_by_a_client(authority: Authority, broker: Broker) -> None:
@@ -277,9 +275,8 @@ async def test_another_store_by_a_client(authority: Authority, broker: Broker) -
     own = certified("broker", other, **HERE)
     path = authority.folder / "other.pem"
     name = "listener.name.secure.ssl.keystore.location"
-    code, message = await alter(broker, name, str(path))
-    assert code == 42
-    assert message == f"listener SECURE: ssl.keystore.location={path}: there is no such file"
+    told = f"listener SECURE: ssl.keystore.location={path}: there is no such file"
+    assert await alter(broker, name, str(path)) == (42, told)
     path.write_text(own.key_pem() + own.pem)
     assert await is_trusted(broker, authority.context())
     assert await alter(broker, name, str(path)) == (0, None)

@@ -8,26 +8,16 @@ from tests.broker.held import topic_of
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnknownServerError
-from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
-SET, DELETE, APPEND = 0, 1, 2
+SET, DELETE, APPEND = range(3)
 ALL = ""
 
 
-async def alter(
-    wire: Wire, name: str, setting: str, value: str | None, operation: int = SET, kind: int = BROKER
-) -> tuple[int, str | None]:
-    resource = AlterConfigsResource(kind, name, [AlterableConfig(setting, operation, value)])
-    answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
-    return answer.responses[0].error_code, answer.responses[0].error_message
-
-
 async def describe(wire: Wire, kind: int, name: str, *settings: str) -> list[m.DescribeConfigsResourceResult]:
-    request = m.DescribeConfigsRequest([m.DescribeConfigsResource(kind, name, list(settings) or None)], True)
-    answer = await wire.call(request, 4)
-    assert answer.results[0].error_code == 0
-    return list(answer.results[0].configs)
+    answer = await wire.describe(kind, name, *settings)
+    assert answer.error_code == 0
+    return list(answer.configs)
 
 
 async def sources(wire: Wire, kind: int, name: str, setting: str) -> list[tuple[str, str | None, int]]:
@@ -43,10 +33,10 @@ async def test_a_brokers_own_setting_wins_over_that_of_all(start: Start, connect
     await wire.create("t")
     default = ("log.retention.hours", "168", 5)
     static = ("log.retention.ms", "9", 4)
-    assert await alter(wire, ALL, "log.retention.ms", "200000") == (0, None)
+    assert await wire.alter(BROKER, ALL, "log.retention.ms", "200000") == (0, None)
     for_all = ("log.retention.ms", "200000", 3)
     assert await sources(wire, BROKER, node, "log.retention.ms") == [for_all, static, default]
-    assert await alter(wire, node, "log.retention.ms", "100000") == (0, None)
+    assert await wire.alter(BROKER, node, "log.retention.ms", "100000") == (0, None)
     own = ("log.retention.ms", "100000", 2)
     assert await sources(wire, BROKER, node, "log.retention.ms") == [own, for_all, static, default]
     assert await sources(wire, TOPIC, "t", "retention.ms") == [own, for_all, static, default]
@@ -55,8 +45,8 @@ async def test_a_brokers_own_setting_wins_over_that_of_all(start: Start, connect
     assert [(one.name, one.value) for one in await describe(wire, BROKER, ALL)] == [
         ("log.retention.ms", "200000"), ("min.insync.replicas", "1"),
     ]  # fmt: skip
-    assert await alter(wire, node, "log.retention.ms", None, DELETE) == (0, None)
-    assert await alter(wire, ALL, "log.retention.ms", None, DELETE) == (0, None)
+    assert await wire.alter(BROKER, node, "log.retention.ms", None, DELETE) == (0, None)
+    assert await wire.alter(BROKER, ALL, "log.retention.ms", None, DELETE) == (0, None)
     assert await sources(wire, BROKER, node, "log.retention.ms") == [static, default]
     assert topic.partitions[0].config.retention_ms == 9
 
@@ -64,9 +54,9 @@ async def test_a_brokers_own_setting_wins_over_that_of_all(start: Start, connect
 async def test_changes_are_there_after_a_restart(start: Start, connect: Connect, tmp_path: Path) -> None:
     broker = await start(directory=tmp_path)
     wire, node = await connect(broker), str(broker.config.node_id)
-    await alter(wire, node, "group.consumer.assignment.interval.ms", "5")
-    await alter(wire, ALL, "group.consumer.assignment.interval.ms", "7")
-    await alter(wire, ALL, "nobody.knows", "this")
+    await wire.alter(BROKER, node, "group.consumer.assignment.interval.ms", "5")
+    await wire.alter(BROKER, ALL, "group.consumer.assignment.interval.ms", "7")
+    await wire.alter(BROKER, ALL, "nobody.knows", "this")
     await broker.stop()
     broker = await start(directory=tmp_path)
     wire = await connect(broker)
@@ -90,13 +80,13 @@ async def test_settings_of_others_are_told_as_by_kafka(start: Start, connect: Co
     wire, node = await connect(broker), str(broker.config.node_id)
     throttle = "leader.replication.throttled.rate"
     for name, setting, value in ((node, throttle, "123"), (ALL, throttle, "9"), (node, "nobody.knows", "x")):
-        assert await alter(wire, name, setting, value) == (0, None)
+        assert await wire.alter(BROKER, name, setting, value) == (0, None)
     assert await sources(wire, BROKER, node, throttle) == [(throttle, "123", 2), (throttle, "9", 3)]
     assert await sources(wire, BROKER, ALL, throttle) == [(throttle, "9", 3)]
     (known, unknown) = await describe(wire, BROKER, node, throttle, "nobody.knows")
     assert (known.config_type, known.is_sensitive, known.read_only) == (5, False, False)
     assert (unknown.config_type, unknown.is_sensitive, unknown.read_only, unknown.value) == (0, True, True, None)
-    assert await alter(wire, node, throttle, None, DELETE) == (0, None)
+    assert await wire.alter(BROKER, node, throttle, None, DELETE) == (0, None)
     assert await sources(wire, BROKER, node, throttle) == [(throttle, "9", 3)]
 
 
@@ -104,7 +94,7 @@ async def test_coordinators_take_them_at_once(start: Start, connect: Connect) ->
     broker = await start()
     wire = await connect(broker)
     broker.groups.ensure_topic()
-    await alter(wire, ALL, "group.consumer.assignment.interval.ms", "7")
+    await wire.alter(BROKER, ALL, "group.consumer.assignment.interval.ms", "7")
     assert broker.groups.shards[0].coordinator.settings_of("g").group_consumer_assignment_interval_ms == 7
 
 
@@ -129,13 +119,13 @@ async def test_what_is_refused(start: Start, connect: Connect) -> None:
         ((node, retention, "1", 7), (refused, "Unknown operations type 7")),
         ((node, retention, "1", APPEND), (bad, f"Config value append is not allowed for config key: {retention}")),
         ((node, interval, "5000000"), (refused, too_long)),
-        (("t", "retention.ms", "1", 9, TOPIC), (UnknownServerError.code, None)),
     ):
-        assert await alter(wire, *asked) == told, asked
+        assert await wire.alter(BROKER, *asked) == told, asked
+    assert await wire.alter(TOPIC, "t", "retention.ms", "1", 9) == (UnknownServerError.code, None)
     assert {name: given for name, given in broker.config.changed.items() if given} == {
         ALL: {"min.insync.replicas": "1"}
     }
-    assert await alter(wire, node, "log.cleanup.policy", "compact", APPEND) == (0, None)
+    assert await wire.alter(BROKER, node, "log.cleanup.policy", "compact", APPEND) == (0, None)
     assert broker.config.log_cleanup_policy == ("delete", "compact")
 
 
@@ -163,7 +153,7 @@ async def test_what_does_not_change_while_a_broker_runs(start: Start, connect: C
         ((node, "min.insync.replicas", None, DELETE), (bad, not_altered)),
         ((ALL, "min.insync.replicas", None, DELETE), (bad, not_removed)),
     ):
-        assert await alter(wire, *asked) == told, asked
+        assert await wire.alter(BROKER, *asked) == told, asked
 
 
 async def test_small_segments_by_the_internal_setting(start: Start, connect: Connect) -> None:
@@ -217,21 +207,21 @@ async def test_all_brokers_have_the_same_insync_replicas(start: Start, connect: 
     await wire.create("t")
     default, static = ("min.insync.replicas", "1", 5), ("min.insync.replicas", "2", 4)
     assert await sources(wire, TOPIC, "t", "min.insync.replicas") == [("min.insync.replicas", "2", 3), static, default]
-    assert await alter(wire, ALL, "min.insync.replicas", "3") == (0, None)
+    assert await wire.alter(BROKER, ALL, "min.insync.replicas", "3") == (0, None)
     await broker.stop()
     wire = await connect(await start(directory=tmp_path))
     assert await sources(wire, TOPIC, "t", "min.insync.replicas") == [("min.insync.replicas", "3", 3), default]
     without = await connect(await start(properties={"feature.eligible.leader.replicas.version": "0"}))
     assert await sources(without, BROKER, "1", "min.insync.replicas") == [default]
-    assert await alter(without, "1", "min.insync.replicas", "2") == (0, None)
+    assert await without.alter(BROKER, "1", "min.insync.replicas", "2") == (0, None)
 
 
 async def test_a_listeners_own_settings(start: Start, connect: Connect) -> None:
     wire = await connect(await start())
     name = "listener.name.plaintext.max.connections"
-    assert await alter(wire, ALL, name, "11") == (0, None)
-    assert await alter(wire, "1", name, "9") == (0, None)
-    assert await alter(wire, "1", "listener.name.tls.ssl.keystore.location", "/k") == (0, None)
+    assert await wire.alter(BROKER, ALL, name, "11") == (0, None)
+    assert await wire.alter(BROKER, "1", name, "9") == (0, None)
+    assert await wire.alter(BROKER, "1", "listener.name.tls.ssl.keystore.location", "/k") == (0, None)
     found = await sources(wire, BROKER, "1", name)
     assert found == [(name, "9", 2), (name, "11", 3), ("max.connections", "2147483647", 5)]
     assert await sources(wire, BROKER, ALL, name) == [(name, "11", 3)]
@@ -252,7 +242,7 @@ async def test_subscriptions_to_metrics(start: Start, connect: Connect, tmp_path
         (("m", "metrics", "x", APPEND), (bad, "Can't APPEND to key metrics because its type is not LIST.")),
         (("", "metrics", "x", SET), (refused, "Subscription name can't be empty")),
     ):
-        assert await alter(wire, name, setting, value, operation, METRICS) == answer
+        assert await wire.alter(METRICS, name, setting, value, operation) == answer
     await broker.stop()
     wire = await connect(await start(directory=tmp_path))
     told = [(one.name, one.value, one.config_source) for one in await describe(wire, METRICS, "m")]

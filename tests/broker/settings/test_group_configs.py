@@ -32,10 +32,9 @@ async def alter(
 
 
 async def describe(wire: Wire, group_id: str) -> dict[str, m.DescribeConfigsResourceResult]:
-    request = m.DescribeConfigsRequest([m.DescribeConfigsResource(GROUP, group_id, None)], True)
-    answer = await wire.call(request, 4)
-    assert answer.results[0].error_code == 0
-    return {config.name: config for config in answer.results[0].configs}
+    answer = await wire.describe(GROUP, group_id)
+    assert answer.error_code == 0
+    return {config.name: config for config in answer.configs}
 
 
 async def listed(wire: Wire, *types: int, version: int = 1) -> list[tuple[int, str]]:

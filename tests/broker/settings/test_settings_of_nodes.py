@@ -6,11 +6,9 @@ import pytest
 from tests.broker.conftest import Start, Wire
 from tests.broker.held import log_of
 from tests.broker.nodes import Nodes
-from tests.broker.settings.test_dynamic_configs import alter
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
-from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest
 
 BROKER, TOPIC, GROUP = 4, 2, 32
@@ -19,8 +17,7 @@ RETENTION = "log.retention.ms"
 
 async def described(wire: Wire, kind: int, resource: str, setting: str) -> tuple[str | None, int]:
     """Its value and source."""
-    request = m.DescribeConfigsRequest([m.DescribeConfigsResource(kind, resource, [setting])])
-    (found,) = (await wire.call(request, 4)).results[0].configs
+    (found,) = (await wire.describe(kind, resource, setting)).configs
     return found.value, found.config_source
 
 
@@ -44,9 +41,8 @@ async def test_a_setting_of_one_node_holds_for_what_it_leads(start: Start) -> No
 async def test_a_change_of_one_node_changes_no_other(start: Start, tmp_path: Path) -> None:
     broker = await start(directory=tmp_path, brokers=3)
     for name in ("group.consumer.assignment.interval.ms", RETENTION):
-        wire = await Nodes(broker)(2)
-        assert await alter(wire, "2", name, "900") == (0, None)
-    assert (await alter(await Nodes(broker)(3), "3", RETENTION, "x"))[0] == InvalidRequest.code
+        assert await (await Nodes(broker)(2)).alter(BROKER, "2", name, "900") == (0, None)
+    assert (await (await Nodes(broker)(3)).alter(BROKER, "3", RETENTION, "x"))[0] == InvalidRequest.code
     await broker.stop()
     broker = await start(directory=tmp_path, brokers=3)
     nodes = Nodes(broker)
@@ -58,7 +54,7 @@ async def test_a_change_of_one_node_changes_no_other(start: Start, tmp_path: Pat
     assert [log.config.retention_ms for log in broker.topics.logs() if log.topic == "t"] == [604800000, 900]
     assert await described(await nodes(2), BROKER, "2", RETENTION) == ("900", 2)
     assert (await described(await nodes(1), BROKER, "1", RETENTION))[1] == 5
-    assert await alter(await nodes(2), "", RETENTION, "8") == (0, None)
+    assert await (await nodes(2)).alter(BROKER, "", RETENTION, "8") == (0, None)
     assert [log.config.retention_ms for log in broker.topics.logs() if log.topic == "t"] == [8, 900]
 
 
@@ -76,7 +72,7 @@ async def test_groups_with_settings_of_their_own_have_those_of_the_node_too(star
 
     assert [each.settings_of("g").group_consumer_assignment_interval_ms for each in (first, second)] == [1000, 900]
     assert [await told(node, own) for node in (1, 2)] == ["1000", "900"]
-    assert await alter(await nodes(2), "2", interval, "800") == (0, None)
+    assert await (await nodes(2)).alter(BROKER, "2", interval, "800") == (0, None)
     assert [each.settings_of("g").group_consumer_assignment_interval_ms for each in (first, second)] == [1000, 800]
     assert [await told(node, own) for node in (1, 2)] == ["1000", "800"]
     assert [await told(node, other) for node in (1, 2)] == ["30000", "20000"]
