@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.unit.broker.peer import Peer
+from tests.unit.broker.peer import Peer, peer_with_topic
 
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.placement.placement import Placement
@@ -16,11 +16,9 @@ OpenLog = Callable[..., PartitionLog]
 
 @pytest_asyncio.fixture
 async def peer(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Peer]:
-    """Of the module's `new_broker`, with the topic t of 2 partitions."""
+    """Of the module's `new_broker`."""
     async with request.module.new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        yield Peer(broker)
+        yield peer_with_topic(broker)
 
 
 @pytest.fixture

@@ -103,6 +103,13 @@ class Peer(Connection):
         return member_id
 
 
+def peer_with_topic(broker: Broker) -> Peer:
+    """A peer of a broker with coordinators, and the topic t of 2 partitions."""
+    broker.topics.create("t", 2, {})
+    broker.groups.ensure_topic()
+    return Peer(broker)
+
+
 class Denies(Authorizer):
     """Refuses what it is told to, by operation, resource type and name."""
 

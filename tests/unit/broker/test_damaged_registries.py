@@ -81,6 +81,8 @@ def test_a_damaged_checkpoint_counts_as_empty(tmp_path: Path, caplog: pytest.Log
     assert f"{path} is damaged and is treated as empty" in caplog.text
     path.write_text("0\n2\nt 0 17\nu 3 4\n")  # Apache Kafka's
     assert OffsetCheckpoint(str(path)).offsets == offsets
+    path.write_text("0\n1\nt zero 7\n")
+    assert OffsetCheckpoint(str(path)).offsets == {}
 
 
 def test_a_damaged_identity_is_named_with_a_way_out(tmp_path: Path) -> None:

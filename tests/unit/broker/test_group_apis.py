@@ -199,7 +199,8 @@ class TestListings:
     @pytest.mark.parametrize("version", versions(69))
     async def test_a_consumer_group_on_the_wire(self, peer: Peer, version: int) -> None:
         # K1099-01, K1099-02, K1099-03, K1099-04, K1099-05, K1099-22, GN-27
-        await self.join(peer)
+        beat = m.ConsumerGroupHeartbeatRequest("c", "m", 0, "i", "r", 1000, ["t"], topic_partitions=[])
+        assert (await peer.ask(beat, 1)).error_code == NONE
         request = m.ConsumerGroupDescribeRequest(["c"], True)
         (group,) = (await peer.ask(request, version)).groups
         assert (group.error_code, group.error_message, group.group_state) == (NONE, None, "Stable")
@@ -214,11 +215,6 @@ class TestListings:
             assert (topic.topic_name, topic.partitions) == ("t", [0, 1])
             assert topic.topic_id == peer.broker.topics.get("t").topic_id  # type: ignore[union-attr]
         assert member.member_type == (1 if version else -1)
-
-    async def join(self, peer: Peer, *names: str) -> None:
-        request = m.ConsumerGroupHeartbeatRequest("c", "m", 0, "i", "r", 1000, names or ("t",), topic_partitions=[])
-        answer = await peer.ask(request, 1)
-        assert answer.error_code == NONE
 
     @pytest.mark.parametrize(
         ("name", "value"), [("feature.group.version", "0"), ("group.coordinator.rebalance.protocols", "classic")]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
-from tests.unit.broker.peer import Peer
+from tests.unit.broker.peer import Peer, peer_with_topic
 
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.coordination.group_shard import GroupShard
@@ -60,10 +60,9 @@ async def test_loading_partition_answers_so(peer: Peer) -> None:  # GP-03, GC-18
 
 async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
     async with new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        await Peer(broker).commit({T0: 5})
-        await Peer(broker).commit({T0: 7}, group_id="b")
+        peer = peer_with_topic(broker)
+        await peer.commit({T0: 5})
+        await peer.commit({T0: 7}, group_id="b")
         key, _ = encode_record(Entry(m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue()))
         log_of(broker, OFFSETS_TOPIC, 3).append(write_batch([Record(key, b"\0\x63", (), 0)]), 0)
     async with new_broker(tmp_path) as broker:
@@ -81,9 +80,7 @@ async def wait_until_loaded_or_failed(broker: Broker) -> None:
 
 async def test_unknown_record_types_are_skipped(tmp_path: Path) -> None:  # GR-08
     async with new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        await Peer(broker).commit({T0: 5})
+        await peer_with_topic(broker).commit({T0: 5})
         log_of(broker, OFFSETS_TOPIC, 3).append(write_batch([Record(b"\0\x63\0\1g", b"\0\0", (), 0)]), 0)
     async with new_broker(tmp_path) as broker:
         await wait_until_loaded(broker)
@@ -117,12 +114,10 @@ async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-
 
 async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp_path: Path) -> None:  # GO-76
     async with new_broker(tmp_path) as broker:
-        topic = broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        await Peer(broker).commit({T0: 5})
+        await peer_with_topic(broker).commit({T0: 5})
         log = broker.groups.shard_of("g").log
         shard, again = (GroupShard(log, broker.groups.settings, broker.now_ms, GroupMeters()) for _ in range(2))
-        shard.remove_topics({"t": topic.topic_id})
+        shard.remove_topics({"t": topic_of(broker, "t").topic_id})
         for one in (shard, again):
             await one.load()
             assert not one.coordinator.state.offsets.of_group("g")
@@ -138,9 +133,7 @@ async def test_more_partitions_are_loaded_anew(peer: Peer) -> None:  # GP-01
 
 async def test_long_logs_load_in_turns(tmp_path: Path) -> None:  # GP-03
     async with new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        peer = Peer(broker)
+        peer = peer_with_topic(broker)
         for offset in range(300):
             await peer.commit({T0: offset})
         shard = GroupShard(log_of(broker, OFFSETS_TOPIC, 3), broker.groups.settings, broker.now_ms, GroupMeters())

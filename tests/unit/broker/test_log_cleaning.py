@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.unit.transactions import in_transaction, marker
 
 from groupkeeper.broker.log.cleanable import dirty_part, expired_count
 from groupkeeper.broker.log.compaction import Compaction
@@ -20,7 +21,7 @@ from groupkeeper.broker.log.segment_files import swap_steps
 from groupkeeper.broker.log.segment_index import SegmentIndex
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import OutOfOrderSequenceNumber
-from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, iter_headers, write_batch
+from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 OpenLog = Callable[..., PartitionLog]
 DAY_MS = 86_400_000
@@ -44,19 +45,9 @@ def transact(
     log: PartitionLog, producer_id: int, *pairs: tuple[bytes, bytes], commit: bool | None, at: int = 0
 ) -> None:
     """A transaction of one batch; `commit` None leaves it open."""
-    batch = write_batch(
-        [Record(k, v, timestamp=at) for k, v in pairs], producer_id=producer_id, producer_epoch=0, is_transactional=True
-    )
-    log.append(batch, at)
+    log.append(in_transaction(producer_id, [Record(k, v, timestamp=at) for k, v in pairs]), at)
     if commit is not None:
-        end(log, producer_id, commit=commit, at=at)
-
-
-def end(log: PartitionLog, producer_id: int, *, commit: bool, at: int = 0) -> None:
-    marker = end_transaction_record(EndTransaction(commit, 0), at)
-    log.append(
-        write_batch([marker], producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True), at
-    )
+        log.append(marker(producer_id, is_commit=commit, at_ms=at), at)
 
 
 def compaction(log: PartitionLog, files: OpenFiles, now_ms: int, cleaned: int = 0, max_keys: int = 1000) -> Compaction:
@@ -316,7 +307,7 @@ class TestIndexes:
         content = bytearray(first.read_bytes())
         content[200] ^= 1  # a start that reads it would find this
         first.write_bytes(content)
-        again = trusting(log, open_log)
+        again = open_log(log.segments[-1].base_offset)
         assert again.failure is None
         assert again.log_end_offset == log.log_end_offset
         assert again.producers.aborted == log.producers.aborted
@@ -341,7 +332,7 @@ class TestIndexes:
             path = tmp_path / "t-0" / name
             for bad in (None, b"", good[name][:-3], b"\xff" * len(good[name]), good[name] + good[name]):
                 path.unlink() if bad is None else path.write_bytes(bad)
-                again = trusting(log, open_log)
+                again = open_log(log.segments[-1].base_offset)
                 assert [r.offset for r in records(again)] == list(range(200))
                 assert asyncio.run(again.offset_for_timestamp(77, LongReads())) == (77, 77)
                 open_log()
@@ -374,15 +365,6 @@ class TestIndexes:
         for damaged in (b"", content[:-1], content[:-1] + b"\x01", content + b"\0"):
             with pytest.raises(ValueError):
                 decode_producers(damaged, again)
-
-
-def trusting(log: PartitionLog, open_log: OpenLog) -> PartitionLog:
-    """The log as a start finds it when all closed segments had been brought to the disk."""
-    again = PartitionLog(log.directory, "t", bytes(range(16)), 0, log.config, log._files, DAY_MS, log.placement)
-    log._files.close_all()
-    again.recovery_point = log.segments[-1].base_offset
-    again.recover(os.listdir(log.directory))
-    return again
 
 
 class TestRollAndRetention:

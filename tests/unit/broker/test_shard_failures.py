@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
-from tests.unit.broker.peer import FailingLog, Peer, fail
+from tests.unit.broker.peer import FailingLog, Peer, fail, peer_with_topic
 
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.coordination.group_shard import _first_pass
@@ -67,9 +67,7 @@ def failing_logs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest_asyncio.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     async with new_broker(tmp_path) as one:
-        one.topics.create("t", 2, {})
-        one.groups.ensure_topic()
-        yield one
+        yield peer_with_topic(one).broker
 
 
 def is_active(shard: Shard[Any]) -> bool:
@@ -177,11 +175,9 @@ async def test_what_could_not_be_loaded_is_loaded_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     async with new_broker(tmp_path) as broker:
-        topic = broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        await Peer(broker).commit({T0: 5})
+        await peer_with_topic(broker).commit({T0: 5})
         await init(broker)
-        key = SharePartitionKey("g", topic.topic_id, 0)
+        key = SharePartitionKey("g", topic_of(broker, "t").topic_id, 0)
         await broker.share_states.ready(key)
         broker.share_states.initialize(key, 1, 42)
         for host, name in ((broker.groups, "g"), (broker.transactions, "x")):

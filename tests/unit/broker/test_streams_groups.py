@@ -48,11 +48,16 @@ def counting(replication_factor: int = 0, **configs: str) -> Topology:
     )
 
 
+def joining(topology: Topology | None = None) -> m.StreamsGroupHeartbeatRequest:
+    """By default of a topology that reads the topic t."""
+    request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
+    request.topology = topology or Topology(0, [Subtopology("0", ["t"])])
+    request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    return request
+
+
 async def beat(peer: Peer, epoch: int, topology: Topology | None = None) -> m.StreamsGroupHeartbeatResponse:
-    request = m.StreamsGroupHeartbeatRequest("g", "m", epoch)
-    if epoch == 0:
-        request.rebalance_timeout_ms, request.topology, request.process_id = 1000, topology or counting(), "p"
-        request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    request = m.StreamsGroupHeartbeatRequest("g", "m", epoch) if epoch else joining(topology or counting())
     return await peer.ask(request, 0)
 
 
@@ -115,9 +120,7 @@ async def test_names_no_topology_may_have(peer: Peer, name: str) -> None:
 
 async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
     peer.broker.group_configs.configure("g", {"streams.rack.aware.assignment.tags": "zone,rack"})
-    request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
-    request.topology = Topology(0, [Subtopology("0", ["t"])])
-    request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    request = joining()
     request.client_tags = [KeyValue("zone", "a")]
     first = await peer.ask(request, 1)
     missing = (
@@ -132,9 +135,7 @@ async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
 
 
 async def test_tags_may_be_in_another_order_in_the_log(peer: Peer) -> None:
-    request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
-    request.topology = Topology(0, [Subtopology("0", ["t"])])
-    request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    request = joining()
     request.client_tags = [KeyValue("rack", "r"), KeyValue("zone", "a")]
     first = await peer.ask(request, 1)
     group = peer.broker.groups.shard_of("g").coordinator.state.find("g", StreamsGroup)
@@ -145,10 +146,8 @@ async def test_tags_may_be_in_another_order_in_the_log(peer: Peer) -> None:
 
 
 async def test_a_member_that_joins_again_says_whether_it_has_an_endpoint(peer: Peer) -> None:
-    request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
-    request.topology, request.endpoint_information_epoch = Topology(0, [Subtopology("0", ["t"])]), -1
-    request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-    request.user_endpoint = Endpoint("h", 1)
+    request = joining()
+    request.endpoint_information_epoch = -1
     told = []
     for endpoint in (Endpoint("h", 1), Endpoint("h", 1), None, Endpoint("h", 2)):
         request.user_endpoint = endpoint
@@ -178,10 +177,7 @@ async def test_what_members_are_told_of_the_brokers_settings(tmp_path: Path) -> 
     }
     async with new_broker(tmp_path, **given) as broker:
         broker.groups.ensure_topic()
-        request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
-        request.topology = Topology(0, [Subtopology("0", ["t"])])
-        request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-        answer = await Peer(broker).ask(request, 1)
+        answer = await Peer(broker).ask(joining(), 1)
         told_numbers = (answer.heartbeat_interval_ms, answer.task_offset_interval_ms, answer.acceptable_recovery_lag)
         assert told_numbers == (6000, 20_000, 7)
         assert any("[zone]" in detail for _, detail in told(answer))

@@ -163,12 +163,6 @@ class TestRecovery:
         assert offsets(again, 10) == [10, 11]
         assert open_log().log_end_offset == 12
 
-    def test_zeros_at_the_end_are_cut_off(self, open_log: OpenLog, tmp_path: Path) -> None:
-        open_log().append(batch(3), 0)
-        with (tmp_path / LOG_FILE).open("ab") as file:
-            file.write(bytes(5000))
-        assert open_log().log_end_offset == 3
-
     def test_other_files_are_left_alone(self, open_log: OpenLog, tmp_path: Path) -> None:
         open_log().append(batch(), 0)
         (tmp_path / "t-0/leader-epoch-checkpoint").write_text("0\n0\n")

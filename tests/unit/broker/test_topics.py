@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.base_error import InvalidSetting
-from groupkeeper.broker.log.topics import RECOVERY_POINTS, START_OFFSETS, Topics
+from groupkeeper.broker.log.topics import Topics
 from groupkeeper.broker.placement.placements import Placements
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.storage.directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
@@ -82,11 +82,9 @@ def test_bad_names(open_topics: OpenTopics, name: str) -> None:
         open_topics().create(name, 1)
 
 
-def test_taken_and_colliding_names(open_topics: OpenTopics) -> None:
+def test_colliding_names(open_topics: OpenTopics) -> None:
     topics = open_topics()
     topics.create("a.b", 1)
-    with pytest.raises(errors.TopicAlreadyExists, match=r"Topic 'a.b' already exists."):
-        topics.create("a.b", 1)
     with pytest.raises(errors.InvalidTopicException, match=r"Topic 'a_b' collides with existing topic: a.b"):
         topics.create("a_b", 1)
     topics.delete("a.b")
@@ -145,18 +143,6 @@ def test_a_topic_of_a_deleted_ones_name_begins_at_its_own_start(
     states = [again.partition(name, 0) for name in ("a", "other")]
     found = [(one.log_start_offset, one.log_end_offset, one.recovery_point) for one in states if one is not None]
     assert found == [(0, 1, 0), (2, 3, 3)]
-
-
-@pytest.mark.parametrize("name", [START_OFFSETS, RECOVERY_POINTS])
-def test_a_damaged_checkpoint_counts_as_empty(
-    open_topics: OpenTopics, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
-) -> None:
-    open_topics().create("a", 1).partitions[0].append(BATCH, 0)
-    (tmp_path / name).write_text("0\n1\na zero 7\n")
-    found = open_topics().partition("a", 0)
-    assert found is not None
-    assert (found.log_start_offset, found.recovery_point, found.log_end_offset) == (0, 0, 1)
-    assert f"{name} is damaged" in caplog.text
 
 
 def test_a_deleted_topics_log_whose_id_the_power_took_is_removed(open_topics: OpenTopics, tmp_path: Path) -> None:

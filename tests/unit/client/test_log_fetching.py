@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.unit.client.fetched_logs import FetchedLogs, Log, batch_of, log_of, records_from
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin
+from tests.unit.transactions import marker
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
@@ -14,7 +15,7 @@ from groupkeeper.client.errors import CallTimedOut, UnexpectedResponse
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.fetch_response import PartitionData
-from groupkeeper.protocol.record_batch import EndTransaction, end_transaction_record, iter_headers, write_batch
+from groupkeeper.protocol.record_batch import iter_headers, write_batch
 
 TOPIC = "t"
 MIB = 1024 * 1024
@@ -32,11 +33,8 @@ def by_place(logs: Iterable[Log]) -> dict[TopicPartition, Log]:
     return {TopicPartition(TOPIC, number): log for number, log in enumerate(logs)}
 
 
-def marker(offset: int, *, is_commit: bool = True) -> bytes:
-    record = end_transaction_record(EndTransaction(is_commit, 0), 1)
-    return write_batch(
-        [record], base_offset=offset, producer_id=1, producer_epoch=0, is_control=True, is_transactional=True
-    )
+def marker_at(offset: int) -> bytes:
+    return marker(1, is_commit=True, base_offset=offset, at_ms=1)
 
 
 def expected(logs: Mapping[TopicPartition, Log], position: Position) -> int | None:
@@ -76,8 +74,8 @@ async def test_many_positions_in_one_batch_take_one_request() -> None:
 
 async def test_markers_and_removed_records_are_read_over() -> None:
     kept = batch_of(1_000, [7], 50_000)
-    log = log_of([batch_of(0, [1]), *(marker(offset) for offset in range(1, 900)), kept, marker(1_001)])
-    empty = log_of([batch_of(0, [1]), marker(1), marker(2)])
+    log = log_of([batch_of(0, [1]), *(marker_at(offset) for offset in range(1, 900)), kept, marker_at(1_001)])
+    empty = log_of([batch_of(0, [1]), marker_at(1), marker_at(2)])
     wanted = [Position(TOPIC, 0, offset) for offset in (0, 1, 500, 950, 1_000, 1_001, 1_002)]
     async with leader_of(FetchedLogs(by_place([log, empty])), 2) as (_, admin):
         found = (await admin.first_records([*wanted, Position(TOPIC, 1, 1)])).all()
@@ -150,7 +148,7 @@ def random_log(rng: random.Random) -> Log:
     for _ in range(rng.randrange(12)):
         offset += rng.choice((0, 0, 0, rng.randrange(30)))
         if rng.random() < 0.2:
-            batches.append(marker(offset))
+            batches.append(marker_at(offset))
         else:
             times = [rng.randrange(1000) for _ in range(rng.randrange(1, 6))]
             batches.append(batch_of(offset, times, rng.choice((10, 1_000, 5_000, 40_000, 200_000))))

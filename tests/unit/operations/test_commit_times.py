@@ -1,11 +1,13 @@
 """What the records of `__consumer_offsets` say of the times of commits, transactions among them."""
 
+from tests.unit.transactions import in_transaction, marker
+
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.commit_times import CommitTime, OffsetsReader
 from groupkeeper.protocol import OFFSETS_TOPIC
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, encode_record
-from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
+from groupkeeper.protocol.record_batch import Record, write_batch
 
 HERE = TopicPartition(OFFSETS_TOPIC, 0)
 P = TopicPartition("orders", 0)
@@ -20,16 +22,8 @@ def batch(*records: Entry | Tombstone) -> bytes:
     return write_batch([Record(*encode_record(record)) for record in records], base_offset=0)
 
 
-def transactional(producer_id: int, *records: Entry | Tombstone) -> bytes:
-    texts = [Record(*encode_record(record)) for record in records]
-    return write_batch(texts, base_offset=0, producer_id=producer_id, producer_epoch=0, is_transactional=True)
-
-
-def end(producer_id: int, *, is_commit: bool) -> bytes:
-    marker = end_transaction_record(EndTransaction(is_commit, 0), 0)
-    return write_batch(
-        [marker], base_offset=0, producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True
-    )
+def transactional(producer_id: int, record: Entry) -> bytes:
+    return in_transaction(producer_id, [Record(*encode_record(record))])
 
 
 def read(*batches: bytes) -> OffsetsReader:
@@ -48,8 +42,8 @@ def test_the_last_commit_counts_and_a_deletion_ends_it() -> None:
 def test_a_transaction_counts_when_it_is_committed() -> None:
     under_way = [batch(commit(1, 10)), transactional(7, commit(2, 20)), transactional(8, commit(3, 30))]
     assert read(*under_way).commits["g"][P].offset == 1
-    assert read(*under_way, end(8, is_commit=False)).commits["g"][P].offset == 1
-    assert read(*under_way, end(8, is_commit=False), end(7, is_commit=True)).commits["g"][P].offset == 2
+    assert read(*under_way, marker(8, is_commit=False)).commits["g"][P].offset == 1
+    assert read(*under_way, marker(8, is_commit=False), marker(7, is_commit=True)).commits["g"][P].offset == 2
 
 
 def test_since_when_a_group_is_empty() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.unit.pipeline.decode.record_sets import read_record_sets
+from tests.unit.transactions import marker
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
 from groupkeeper.pipeline.decode.batches import RecordSet
@@ -19,7 +20,7 @@ from groupkeeper.protocol.codec import MalformedMessage, encode
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record import Record
-from groupkeeper.protocol.record_batch import EndTransaction, end_transaction_record, write_batch
+from groupkeeper.protocol.record_batch import write_batch
 
 NAMES = ("", "g", "группа", "name-" * 60, "orders", "\U0001f600")
 
@@ -198,9 +199,7 @@ def test_streams_markers_unknown_types_and_versions() -> None:
     assert found[2]["value_version"] == 99
     assert "no version 99" in found[2]["problem"]
     assert found[3]["problem"] == "the record has no key"
-    marker = end_transaction_record(EndTransaction(False, 3), 9)
-    data = write_batch([marker], producer_id=4, producer_epoch=0, is_transactional=True, is_control=True)
-    (row,) = decoded(read_record_sets([RecordSet(data, 0, 1)])[0])
+    (row,) = decoded(read_record_sets([RecordSet(marker(4, is_commit=False, epoch=3), 0, 1)])[0])
     assert row["group_record"]["value_json"] == '{"type":"ABORT","coordinatorEpoch":3}'
     assert row["producer_id"] == 4
 
@@ -240,10 +239,7 @@ def test_latest_of_keys_is_the_last_record_of_each() -> None:
     found, _ = read_record_sets([RecordSet(write_batch(records), 0, 500)])
     last = {record.key: number for number, record in enumerate(records)}
     assert [row["log_offset"] for row in decoded(latest_of_keys(found))] == sorted(last.values())
-    marker = end_transaction_record(EndTransaction(True, 3), 9)
-    log = write_batch(records[:1]) + write_batch(
-        [marker], base_offset=1, producer_id=4, producer_epoch=0, is_transactional=True, is_control=True
-    )
+    log = write_batch(records[:1]) + marker(4, is_commit=True, base_offset=1)
     found, _ = read_record_sets([RecordSet(log, 0, 2)])
     assert (found.offset.tolist(), latest_of_keys(found).offset.tolist()) == ([0, 1], [0])
     none, _ = read_record_sets([RecordSet(log, 1, 2)])

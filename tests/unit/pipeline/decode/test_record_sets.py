@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from google_crc32c import value as crc32c
 from tests.unit.pipeline.decode.record_sets import read_record_sets
+from tests.unit.transactions import control_batch, in_transaction, marker
 
 from groupkeeper.pipeline.decode.batches import AbortedRange, CorruptBatch, RecordSet
 from groupkeeper.pipeline.decode.records import Records
@@ -13,13 +14,7 @@ from groupkeeper.pipeline.relations import time_of
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.compression import CODECS
 from groupkeeper.protocol.record import Record
-from groupkeeper.protocol.record_batch import (
-    HEADER_SIZE,
-    EndTransaction,
-    end_transaction_record,
-    read_records,
-    write_batch,
-)
+from groupkeeper.protocol.record_batch import HEADER_SIZE, read_records, write_batch
 
 
 def random_record(rng: random.Random, offset: int) -> Record:
@@ -116,28 +111,16 @@ def test_old_message_sets() -> None:
     assert next_offsets == [6]
 
 
-def transactional(offset: int, producer_id: int, value: bytes) -> bytes:
-    records = [Record(b"k", value)]
-    return write_batch(records, base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True)
-
-
-def marker(offset: int, producer_id: int, *, is_commit: bool = False, record: Record | None = None) -> bytes:
-    record = record or end_transaction_record(EndTransaction(is_commit, 0), 1)
-    return write_batch(
-        [record], base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True
-    )
-
-
 def test_aborted_transactions_are_not_seen() -> None:
     log = [
-        transactional(0, 1, b"aborted"),
-        transactional(1, 2, b"committed"),
+        in_transaction(1, [Record(b"k", b"aborted")]),
+        in_transaction(2, [Record(b"k", b"committed")], 1),
         write_batch([Record(b"k", b"outside")], base_offset=2),
-        marker(3, 1, is_commit=False),
-        transactional(4, 1, b"committed later"),
-        marker(5, 2, is_commit=True),
-        marker(6, 1, is_commit=True),
-        transactional(7, 2, b"aborted, marker not fetched yet"),
+        marker(1, is_commit=False, base_offset=3),
+        in_transaction(1, [Record(b"k", b"committed later")], 4),
+        marker(2, is_commit=True, base_offset=5),
+        marker(1, is_commit=True, base_offset=6),
+        in_transaction(2, [Record(b"k", b"aborted, marker not fetched yet")], 7),
     ]
     aborted = [AbortedRange(2, 7), AbortedRange(1, 0)]
     found, _ = read_record_sets([RecordSet(b"".join(log), 0, 99, aborted)])
@@ -149,10 +132,11 @@ def test_aborted_transactions_are_not_seen() -> None:
 
 
 def test_markers_that_are_empty_end_nothing_and_malformed_ones_are_named() -> None:
-    log, aborted = [transactional(0, 1, b"aborted"), b"", transactional(2, 1, b"aborted, too")], [AbortedRange(1, 0)]
-    log[1] = emptied(marker(1, 1))
+    log = [in_transaction(1, [Record(b"k", b"aborted")]), b"", in_transaction(1, [Record(b"k", b"aborted, too")], 2)]
+    aborted = [AbortedRange(1, 0)]
+    log[1] = emptied(marker(1, is_commit=False, base_offset=1))
     assert not len(read_record_sets([RecordSet(b"".join(log), 0, 99, aborted)])[0])
-    log[1] = marker(1, 1, record=Record(b"", b""))
+    log[1] = control_batch(1, Record(b"", b""), 1)
     with pytest.raises(CorruptBatch, match="control record") as caught:
         read_record_sets([RecordSet(b"", 0, 99), RecordSet(b"".join(log), 0, 99, aborted)])
     assert (caught.value.index, caught.value.offset) == (1, 1)
