@@ -207,7 +207,7 @@ class Server:
         return await response() if callable(response) else response
 
     def _serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | Later | None:
-        """`response` for an authenticated client. `is_counted` False: quotas don't apply, as the client is not
+        """As `answer`, for an authenticated client. `is_counted` False: quotas don't apply, as the client is not
         authenticated yet.
         """
         try:

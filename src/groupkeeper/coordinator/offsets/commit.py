@@ -57,7 +57,7 @@ P = TypeVar("P")
 
 
 def commit(state: StateView, settings: Settings, call: GroupCall, request: OffsetCommitRequest, now_ms: int) -> Result:
-    """Stores offsets. The driver has resolved the topics: each has its name and, if known, its id."""
+    """Stores offsets. The API's module has resolved the topics: each has its name and, if known, its id."""
     timers = _check_commit(state, call, request)
     retention_ms = request.retention_time_ms
     expire_ms = -1 if retention_ms == -1 else now_ms + retention_ms
@@ -81,7 +81,7 @@ def commit_transactional(
 ) -> Result:
     """Stores offsets that stay pending until the transaction ends.
 
-    The driver has already verified that the producer may write to the transaction.
+    The API's module has verified that the producer may write to the transaction.
     """
     _check_transaction(state, call, request)
     stored = _Stored(request.group_id, settings, now_ms)

@@ -36,9 +36,9 @@ async def make_undo(
     """The plan that restores the offsets before a change, and deletes those that didn't exist; and how it fits now.
 
     Its `before` is the change's `after`, so that it is stale if the group has committed since. Partitions that the
-    brokers refused to change are left out. `if_out_of_range`: the policy for offsets that are outside of the log now:
-    FAIL leaves them to the guard, EXACT commits them. `undo`: the earlier undo of the change. Raises WrongCluster,
-    AlreadyUndone, and OperationRefused for a change that cannot be undone.
+    brokers refused to change are left out if they are still as before. `if_out_of_range`: the policy for offsets that
+    are outside of the log now: FAIL leaves them to the guard, EXACT commits them. `undo`: the earlier undo of the
+    change. Raises WrongCluster, AlreadyUndone, and OperationRefused for a change that cannot be undone.
     """
     if recorded.head.subject is Subject.TRANSACTION:
         raise OperationRefused(f"{recorded.head.id} aborted a transaction, and an abort cannot be taken back")
