@@ -75,7 +75,7 @@ def test_closing_ends_the_calls_of_other_threads() -> None:
         fault.wait_for_hits()
         admin.close()
         with pytest.raises(ClientClosed):
-            running.result(5).all()
+            running.result(30).all()
 
 
 def test_no_broker() -> None:

@@ -18,7 +18,6 @@ from groupkeeper.client.errors import (
     ConnectionFailed,
     ResponseTooLarge,
     UnexpectedResponse,
-    UnresolvableName,
     UnsupportedVersion,
 )
 from groupkeeper.client.opener import open_connection
@@ -111,16 +110,6 @@ async def test_a_lost_connection_fails_all_that_wait() -> None:
         assert "closed the connection" in str(results[0])
 
 
-async def test_refused_and_unresolvable() -> None:
-    broker = ScriptedBroker()
-    await broker.start()
-    await broker.stop()
-    with pytest.raises(ConnectionFailed, match=rf"127\.0\.0\.1:{broker.port}: connection refused"):
-        await connection_to(broker)
-    with pytest.raises(UnresolvableName, match=r"no-such-host\.invalid:9092: the name .* cannot be resolved"):
-        await open_connection(Address("no-such-host.invalid", 9092), Settings(), Security(), 5)
-
-
 # An exception collects a traceback and a context wherever it is raised: each that waits gets one of its own.
 async def test_each_that_waits_gets_a_failure_of_its_own() -> None:
     async with connected(in_turn(Silence, Silence, Silence)) as (broker, connection):
@@ -196,7 +185,7 @@ async def test_api_versions_falls_back(highest: int, style: str, asked: list[int
 )
 async def test_what_is_no_plain_kafka_is_named(handler: Handler, kind: type[ClientError], says: str) -> None:
     broker = ScriptedBroker(handlers={"ApiVersions": handler})
-    async with peered(broker, socket_connection_setup_timeout_ms=200) as peer:
+    async with peered(broker, socket_connection_setup_timeout_ms=1000) as peer:
         with pytest.raises(kind) as caught:
             await ask_listing(peer)
         assert says in str(caught.value)
@@ -276,7 +265,7 @@ async def test_reconnects_and_negotiates_again() -> None:
 
 async def test_a_hanging_request_ends_its_connection() -> None:
     broker = ScriptedBroker(handlers={"ListGroups": in_turn(Silence, listing("b"))})
-    async with peered(broker, request_timeout_ms=50) as peer:
+    async with peered(broker, request_timeout_ms=500) as peer:
         with pytest.raises(CallTimedOut):
             await ask_listing(peer)
         assert len((await ask_listing(peer)).groups) == 1

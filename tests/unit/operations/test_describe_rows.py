@@ -4,16 +4,13 @@ import asyncio
 from contextlib import suppress
 
 from tests.patience import becomes
+from tests.unit.live.views import described, member
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
     CommittedOffsets,
-    ConsumerGroupDescription,
-    GroupState,
-    GroupType,
     ListedOffset,
-    MemberDescription,
     Node,
     PartitionDescription,
     TopicDescription,
@@ -26,15 +23,6 @@ from groupkeeper.protocol.errors import LeaderNotAvailable, TopicAuthorizationFa
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def member(member_id: str, *assignment: TopicPartition) -> MemberDescription:
-    return MemberDescription(member_id, None, "client", "/127.0.0.1", assignment)
-
-
-def group(*members: MemberDescription) -> ConsumerGroupDescription:
-    node = Node(1, "h", 1)
-    return ConsumerGroupDescription("g", GroupType.CLASSIC, GroupState.STABLE, False, "range", members, node)
-
-
 def committed(offsets: dict[TopicPartition, int], epoch: int = -1) -> CommittedOffsets:
     count = len(offsets)
     return CommittedOffsets(tuple(offsets), list(offsets.values()), [epoch] * count, [""] * count, {})
@@ -43,9 +31,9 @@ def committed(offsets: dict[TopicPartition, int], epoch: int = -1) -> CommittedO
 # K1099-59, K88-52
 def test_members_with_more_partitions_come_first_and_unassigned_partitions_last() -> None:
     first = TopicPartition("0-first", 0)
-    described = group(member("idle"), member("one", A1), member("two", B0, A0))
-    table = OffsetTables(Batch()).table(described, committed({first: 1, A0: 2}))
-    owners = [owner and owner.member_id for owner in table.table.members]
+    group = described("g", member("idle"), member("one", A1), member("two", B0, A0))
+    table = OffsetTables(Batch()).table(group, committed({first: 1, A0: 2}))
+    owners = [owner and owner.client_id for owner in table.table.members]
     rows = list(zip(owners, table.table.partitions, table.offsets, strict=True))
     assert rows == [("two", A0, 2), ("two", B0, -1), ("one", A1, -1), (None, first, 1)]
 
@@ -54,7 +42,7 @@ def test_members_with_more_partitions_come_first_and_unassigned_partitions_last(
 def test_lag_needs_both_ends() -> None:
     failure = LeaderNotAvailable()
     tables = OffsetTables(Batch({A0: ListedOffset(10), A1: ListedOffset(20)}, {B0: failure}))
-    table = tables.table(group(), committed({B0: 99, A1: -1, A0: 4}, 7))
+    table = tables.table(described(), committed({B0: 99, A1: -1, A0: 4}, 7))
     assert list(table.table.partitions) == [A0, A1, B0]
     assert list(table.table.ends) == [10, 20, None]
     assert table.table.failures == [failure]
@@ -63,15 +51,15 @@ def test_lag_needs_both_ends() -> None:
 
 
 def test_a_commit_beyond_the_end_has_a_negative_lag() -> None:
-    table = OffsetTables(Batch({A0: ListedOffset(3)})).table(group(), committed({A0: 99}))
+    table = OffsetTables(Batch({A0: ListedOffset(3)})).table(described(), committed({A0: 99}))
     assert list(table.lags) == [-96]
 
 
 def test_groups_with_the_same_partitions_share_their_places_but_not_their_offsets() -> None:
     tables = OffsetTables(Batch({A0: ListedOffset(9), A1: ListedOffset(9)}))
-    one = tables.table(group(), committed({A1: 1, A0: 2}))
-    other = tables.table(group(), committed({A1: 3, A0: 4}))
-    fewer = tables.table(group(), committed({A1: 5}))
+    one = tables.table(described(), committed({A1: 1, A0: 2}))
+    other = tables.table(described(), committed({A1: 3, A0: 4}))
+    fewer = tables.table(described(), committed({A1: 5}))
     assert one.table is other.table is not fewer.table
     assert [list(table.offsets) for table in (one, other, fewer)] == [[2, 1], [4, 3], [5]]
 

@@ -101,12 +101,6 @@ def test_the_legacy_key_is_read_as_a_commit() -> None:  # GR-02
     assert decode_record(key, None) == Tombstone(KEY)
 
 
-def test_tombstones() -> None:
-    key, value = encode_record(Tombstone(KEY))
-    assert value is None
-    assert decode_record(key, None) == Tombstone(KEY)
-
-
 def test_unknown_types_are_kept_and_unknown_versions_refused() -> None:  # GR-08
     assert decode_record(b"\x00\x63abc", b"value") == UnknownRecord(b"\x00\x63abc", b"value", 99)
     assert decode_record(b"\x03\xe7", None) == UnknownRecord(b"\x03\xe7", None, 999)

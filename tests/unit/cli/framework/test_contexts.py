@@ -25,7 +25,6 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.delenv(context_files.VARIABLE, raising=False)
     return tmp_path / "groupkeeper"
 
 
@@ -203,12 +202,8 @@ def test_failures_are_one_line(run: Run, folder: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(run: Run, folder: Path) -> None:
     folder.write_text("a file")
-    status, output, errors = run("add", "one", "--bootstrap-server", "one:1")
-    assert (status, output, errors) == (
-        1,
-        "",
-        f"error: cannot write {folder}/contexts/one.properties: Not a directory\n",
-    )
+    said = f"error: cannot write {folder}/contexts/one.properties: Not a directory\n"
+    assert run("add", "one", "--bootstrap-server", "one:1") == (1, "", said)
 
 
 def test_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

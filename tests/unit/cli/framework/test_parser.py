@@ -1,7 +1,6 @@
 """The parser of `groupkeeper`: order of options, help, tracebacks; what it refuses is in `refusals.txt`."""
 
 import errno
-from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -11,12 +10,6 @@ from groupkeeper.cli.framework.commands import in_order
 from groupkeeper.cli.main import main
 
 USAGE = 2
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.delenv("GROUPKEEPER_CONTEXT", raising=False)
 
 
 def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[object, str]:

@@ -1,9 +1,10 @@
 """One thing where a collection is meant is refused before a broker is asked: a text would be taken letter by letter."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from tests.unit.client.scripted_broker import scripted
 
 from groupkeeper.client.admin import Admin
@@ -68,12 +69,18 @@ CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
 }
 
 
+@pytest_asyncio.fixture
+async def admin() -> AsyncIterator[Admin]:
+    """Without a broker."""
+    unconnected = Admin("127.0.0.1:1", default_timeout_ms=1000)
+    yield unconnected
+    await unconnected.close()
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_one_thing_is_no_collection(call: Callable[[Any], Awaitable[object]]) -> None:
-    admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
+async def test_one_thing_is_no_collection(admin: Admin, call: Callable[[Any], Awaitable[object]]) -> None:
     with pytest.raises(IllegalArgument, match="must be a collection"):
         await call(admin)
-    await admin.close()
 
 
 FILTERS: dict[str, tuple[Callable[[Any, Any], Awaitable[object]], RootMessage]] = {
@@ -127,11 +134,9 @@ MAPPINGS: dict[str, Callable[[Any], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("call", MAPPINGS.values(), ids=MAPPINGS)
-async def test_what_is_no_mapping_is_refused(call: Callable[[Any], Awaitable[object]]) -> None:
-    admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
+async def test_what_is_no_mapping_is_refused(admin: Admin, call: Callable[[Any], Awaitable[object]]) -> None:
     with pytest.raises(IllegalArgument, match="must be a mapping"):
         await call(admin)
-    await admin.close()
 
 
 OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
@@ -209,16 +214,14 @@ OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
 
 
 @pytest.mark.parametrize(("call", "text"), OTHERS.values(), ids=OTHERS)
-async def test_what_is_of_another_kind_is_named(call: Callable[[Any], Awaitable[object]], text: str) -> None:
-    admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
+async def test_what_is_of_another_kind_is_named(
+    admin: Admin, call: Callable[[Any], Awaitable[object]], text: str
+) -> None:
     with pytest.raises(IllegalArgument) as refused:
         await call(admin)
     assert str(refused.value) == text
-    await admin.close()
 
 
-async def test_removing_all_members_must_be_said() -> None:
-    admin: Any = Admin("127.0.0.1:1")
+async def test_removing_all_members_must_be_said(admin: Any) -> None:
     with pytest.raises(TypeError):
         await admin.remove_members("billing")
-    await admin.close()

@@ -129,7 +129,7 @@ async def test_a_broker_that_hangs_is_no_refusal() -> None:
     broker = SaslBroker(steps())
     broker.handlers["SaslAuthenticate"] = in_turn(Silence)
     async with asyncio.timeout(10), broker:
-        admin = admin_of(broker, default_api_timeout_ms="600", socket_connection_setup_timeout_ms="100")
+        admin = admin_of(broker, default_api_timeout_ms="3000", socket_connection_setup_timeout_ms="500")
         with pytest.raises((ConnectionFailed, CallTimedOut), match="no SASL PLAIN reply in time"):
             async with admin:
                 pass

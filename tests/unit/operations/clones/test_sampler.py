@@ -1,6 +1,5 @@
 """Places of copies that got other times, at other offsets, without brokers: the logs are lists."""
 
-import asyncio
 import random
 from bisect import bisect_left
 from collections import Counter
@@ -117,7 +116,7 @@ def copied(seed: int) -> Copied:
     return Copied(source, target, origins, kinds < offset)
 
 
-def found_in(
+async def found_in(
     logs: Copied, offsets: list[int], searched: int = 2_000, told: list[Pair] | None = None
 ) -> dict[int, Translated]:
     source, target = logs.source, logs.target
@@ -125,11 +124,8 @@ def found_in(
     sides = Sides(None, None, {PLACE: PLACE}, *ends)  # type: ignore[arg-type]
     sampler = Sampler(sides, (source, target), searched, {PLACE: told or []})  # type: ignore[arg-type]
     places = {Position(*PLACE, at): at for at in offsets}
-
-    async def work() -> dict[Position, Translated]:
-        return await sampler.find(places, await source.around(places))
-
-    return {at.offset: one for at, one in asyncio.run(work()).items()}
+    found = await sampler.find(places, await source.around(places))
+    return {at.offset: one for at, one in found.items()}
 
 
 def check(logs: Copied, found: Mapping[int, Translated]) -> None:
@@ -149,14 +145,14 @@ def check(logs: Copied, found: Mapping[int, Translated]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
-def test_nothing_is_skipped_and_bounds_hold(first: int) -> None:
+async def test_nothing_is_skipped_and_bounds_hold(first: int) -> None:
     exact = asked = 0
     for seed in range(first, first + 50):
         logs = copied(seed)
         rng = random.Random(seed)
         here = logs.source
         offsets = sorted({here.log_start, here.end, *(rng.randrange(here.log_start, here.end) for _ in range(12))})
-        found = found_in(logs, offsets)
+        found = await found_in(logs, offsets)
         check(logs, found)
         asked += len(offsets)
         exact += sum(one.certainty == "content" for one in found.values())

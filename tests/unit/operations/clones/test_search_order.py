@@ -1,6 +1,5 @@
 """Which places of two logs are taken for the same, without brokers: the logs are lists."""
 
-import asyncio
 import hashlib
 import random
 from collections.abc import Mapping
@@ -54,45 +53,44 @@ def finder_of(source: Log, target: Log) -> _PlaceFinder:
     return finder
 
 
-def guessed(source: Log, target: Log, offset: int) -> Translated | None:
+async def sought(source: Log, offset: int) -> tuple[Position, _Sought]:
+    at = Position(*PLACE, offset)
+    return at, _Sought({}, {}, {at: offset}, await source.around({at: offset}))
+
+
+async def guessed(source: Log, target: Log, offset: int) -> Translated | None:
     """What is found before any lookup of times."""
-    finder = finder_of(source, target)
-    offsets = {Position(*PLACE, offset): offset}
-
-    async def work() -> Translated | None:
-        search = _Sought({}, {}, offsets, await source.around(offsets))
-        return (await finder._guessed(search, offsets, {})).get(Position(*PLACE, offset))
-
-    return asyncio.run(work())
+    at, search = await sought(source, offset)
+    return (await finder_of(source, target)._guessed(search, search.offsets, {})).get(at)
 
 
 @pytest.mark.parametrize("source_stamps", [False, True])
 @pytest.mark.parametrize("target_stamps", [False, True])
-def test_devices_in_turn_are_no_reason_to_skip(source_stamps: bool, target_stamps: bool) -> None:
+async def test_devices_in_turn_are_no_reason_to_skip(source_stamps: bool, target_stamps: bool) -> None:
     """A hundred devices say the same in turn; the copy lacks the first thousand records."""
     ours = [kept(at, 10**6 + at, f"{at % 100}", is_append_time=source_stamps) for at in range(6_000)]
     late = 10**7 if target_stamps else 10**6
     theirs = [kept(at - 1_000, late + at, f"{at % 100}", is_append_time=target_stamps) for at in range(1_000, 6_000)]
-    found = guessed(Log(ours, 6_000), Log(theirs, 5_000), 3_000)
+    found = await guessed(Log(ours, 6_000), Log(theirs, 5_000), 3_000)
     assert found is None or found.offset <= 2_000
 
 
-def test_one_record_says_little_without_times() -> None:
+async def test_one_record_says_little_without_times() -> None:
     ours = [kept(0, 10**6, "refresh")]
     theirs = [kept(at, 10**7 + at, "refresh" if at == 20 else f"{at}", is_append_time=True) for at in range(60)]
-    assert guessed(Log(ours, 1), Log(theirs, 60), 0) is None
+    assert await guessed(Log(ours, 1), Log(theirs, 60), 0) is None
 
 
-def test_the_same_logs() -> None:
+async def test_the_same_logs() -> None:
     """Times that the source stamped are in the copy."""
     ours = [kept(at, 10**6 + at, f"{at}", is_append_time=True) for at in range(300)]
     theirs = [each._replace(is_append_time=False) for each in ours]
-    found = guessed(Log(ours, 300), Log(theirs, 300), 200)
+    found = await guessed(Log(ours, 300), Log(theirs, 300), 200)
     assert found is not None
     assert (found.offset, found.certainty) == (200, "identity")
 
 
-def test_headers_tell_the_place_though_records_are_all_the_same() -> None:
+async def test_headers_tell_the_place_though_records_are_all_the_same() -> None:
     """The copies got other times, some are missing, and others' records are between; some were copied twice."""
     rng = random.Random(5)
     exact = 0
@@ -116,7 +114,7 @@ def test_headers_tell_the_place_though_records_are_all_the_same() -> None:
             for at, origin in enumerate(origins)
         ]
         for committed in rng.sample(range(count + 1), 6):
-            found = by_header(Log(ours, count), Log(theirs, len(theirs)), committed)
+            found = await by_header(Log(ours, count), Log(theirs, len(theirs)), committed)
             if found is None:
                 continue
             before = {origin for origin in origins[: found.offset] if origin is not None}
@@ -132,22 +130,17 @@ def test_headers_tell_the_place_though_records_are_all_the_same() -> None:
     assert exact > 75
 
 
-def by_header(source: Log, target: Log, offset: int) -> Translated | None:
-    finder, at = finder_of(source, target), Position(*PLACE, offset)
-
-    async def work() -> Translated | None:
-        sources = await source.around({at: offset})
-        return (await finder._by_origins(_Sought({}, {}, {at: offset}, sources), [at])).get(at)
-
-    return asyncio.run(work())
+async def by_header(source: Log, target: Log, offset: int) -> Translated | None:
+    at, search = await sought(source, offset)
+    return (await finder_of(source, target)._by_origins(search, [at])).get(at)
 
 
-def test_headers_of_another_log_are_not_believed() -> None:
+async def test_headers_of_another_log_are_not_believed() -> None:
     ours = [kept(at, 10**6 + at, f"{at}") for at in range(300)]
     theirs = [kept(at, 10**7 + at, f"{at}")._replace(origin=at + 3) for at in range(300)]
-    assert by_header(Log(ours, 300), Log(theirs, 300), 200) is None
+    assert await by_header(Log(ours, 300), Log(theirs, 300), 200) is None
     some = [kept(at, 10**7 + at, f"{at}")._replace(origin=at if at % 5 else None) for at in range(300)]
-    assert by_header(Log(ours, 300), Log(some, 300), 200) is None
+    assert await by_header(Log(ours, 300), Log(some, 300), 200) is None
 
 
 @pytest.mark.parametrize(
@@ -183,7 +176,7 @@ def mirrored(rng: random.Random, ours: list[Kept], *, loses_syncs: bool) -> tupl
 
 @pytest.mark.parametrize("kinds", [1, 40, 10**9])
 @pytest.mark.parametrize("loses_syncs", [False, True])
-def test_syncs_of_a_mirror_that_is_killed(kinds: int, loses_syncs: bool) -> None:
+async def test_syncs_of_a_mirror_that_is_killed(kinds: int, loses_syncs: bool) -> None:
     rng = random.Random(f"{kinds}{loses_syncs}")
     exact = looked_at = 0
     for _ in range(8):
@@ -191,7 +184,7 @@ def test_syncs_of_a_mirror_that_is_killed(kinds: int, loses_syncs: bool) -> None
         ours = [kept(at, 10**6 + at, f"{rng.randrange(kinds)}") for at in range(count) if rng.random() < density]
         theirs, numbers, syncs = mirrored(rng, ours, loses_syncs=loses_syncs)
         for committed in rng.sample(range(count + 1), 6):
-            found = by_syncs(Log(ours, count), Log(theirs, len(theirs)), committed, syncs)
+            found = await by_syncs(Log(ours, count), Log(theirs, len(theirs)), committed, syncs)
             if found is None:
                 continue
             looked_at += 1
@@ -206,53 +199,44 @@ def test_syncs_of_a_mirror_that_is_killed(kinds: int, loses_syncs: bool) -> None
         assert exact > looked_at * 0.9
 
 
-def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Translated | None:
-    finder, at = finder_of(source, target), Position(*PLACE, offset)
+async def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Translated | None:
+    finder = finder_of(source, target)
     finder._syncs = {PLACE: syncs}
-
-    async def work() -> Translated | None:
-        search = _Sought({}, {}, {at: offset}, await source.around({at: offset}))
-        found, _ = await finder._by_syncs(search, [at])
-        return found.get(at)
-
-    return asyncio.run(work())
+    at, search = await sought(source, offset)
+    found, _ = await finder._by_syncs(search, [at])
+    return found.get(at)
 
 
 @pytest.mark.parametrize("target_stamps", [False, True])
 @pytest.mark.parametrize(("kinds", "certainty"), [(10**9, "identity"), (100, None), (1_000, None), (1, None)])
-def test_the_same_logs_but_for_the_times(kinds: int, certainty: str | None, target_stamps: bool) -> None:
+async def test_the_same_logs_but_for_the_times(kinds: int, certainty: str | None, target_stamps: bool) -> None:
     """Records that come again and again may be others: the copy may lack some."""
     ours = [kept(at, 10**6 + at, f"{at % kinds}") for at in range(6_000)]
     theirs = [kept(at, 10**7 + at, f"{at % kinds}", is_append_time=target_stamps) for at in range(5_000)]
-    found = restamped(Log(ours, 6_000), Log(theirs, 5_000), 3_000)
+    found = await restamped(Log(ours, 6_000), Log(theirs, 5_000), 3_000)
     assert (found and (found.offset, found.certainty)) == (certainty and (3_000, certainty))
     others = [each._replace(digest=b"another") if each.offset == 4_999 else each for each in theirs]
-    assert restamped(Log(ours, 6_000), Log(others, 5_000), 3_000) is None
+    assert await restamped(Log(ours, 6_000), Log(others, 5_000), 3_000) is None
 
 
 @pytest.mark.parametrize(
     ("shifts", "is_found"),
     [((5, 5), True), ((-5, -5), True), ((5, -5), False)],  # the source has the copies, or the target
 )
-def test_copies_are_not_older(shifts: tuple[int, int], is_found: bool) -> None:
+async def test_copies_are_not_older(shifts: tuple[int, int], is_found: bool) -> None:
     ours = [kept(at, 10**6 + at, f"{at}") for at in range(600)]
     theirs = [each._replace(timestamp=each.timestamp + shifts[each.offset % 2]) for each in ours]
-    found = restamped(Log(ours, 600), Log(theirs, 600), 300)
+    found = await restamped(Log(ours, 600), Log(theirs, 600), 300)
     assert (found is not None) == is_found
     assert found is None or (found.offset, found.certainty) == (300, "identity")
 
 
-def restamped(source: Log, target: Log, offset: int) -> Translated | None:
-    finder, at = finder_of(source, target), Position(*PLACE, offset)
-
-    async def work() -> Translated | None:
-        search = _Sought({}, {}, {at: offset}, await source.around({at: offset}))
-        return (await finder._restamped(search, [at])).get(at)
-
-    return asyncio.run(work())
+async def restamped(source: Log, target: Log, offset: int) -> Translated | None:
+    at, search = await sought(source, offset)
+    return (await finder_of(source, target)._restamped(search, [at])).get(at)
 
 
-def test_a_known_place_leads_to_those_behind_it() -> None:
+async def test_a_known_place_leads_to_those_behind_it() -> None:
     """In a copy that stamps records, lacks some and has others' between."""
     rng = random.Random(7)
     ours = [kept(at, 10**6 + at, f"{at}") for at in range(4_000)]
@@ -265,12 +249,8 @@ def test_a_known_place_leads_to_those_behind_it() -> None:
     finder._known = {PLACE: [(100, numbers.index(100))]}
     places = [at for at in range(150, 4_000, 350) if at % 397 and (at - 1) % 397]
     keys = {Position(*PLACE, at): at for at in places}
-
-    async def work() -> dict[Position, Translated]:
-        known = {at: found for at in keys if (found := finder._known_before(at)) is not None}
-        return await finder._behind(_Sought({}, {}, keys, await finder._source.around(keys)), known)
-
-    found = asyncio.run(work())
+    known = {at: pair for at in keys if (pair := finder._known_before(at)) is not None}
+    found = await finder._behind(_Sought({}, {}, keys, await finder._source.around(keys)), known)
     exact = {at.offset: one.offset for at, one in found.items()}
     assert len(exact) > len(places) / 2
     for at, place in exact.items():
@@ -278,7 +258,7 @@ def test_a_known_place_leads_to_those_behind_it() -> None:
         assert read == {one for one in numbers if 0 <= one < at}
 
 
-def test_a_mirror_that_copies_exactly_once_has_markers_only_more() -> None:
+async def test_a_mirror_that_copies_exactly_once_has_markers_only_more() -> None:
     ours = [kept(at, 10**6 + at, f"{at}") for at in range(40_000)]
     theirs: list[Kept] = []
     syncs, end = Syncs(), 0
@@ -290,6 +270,6 @@ def test_a_mirror_that_copies_exactly_once_has_markers_only_more() -> None:
         theirs.append(one._replace(offset=end, timestamp=10**8 + end, is_append_time=True, is_transactional=True))
         end += 1
     for committed in (1, 777, 20_050, 39_999):
-        found = by_syncs(Log(ours, 40_000), Log(theirs, end), committed, syncs)
+        found = await by_syncs(Log(ours, 40_000), Log(theirs, end), committed, syncs)
         assert found is not None
         assert (found.offset, found.replays) in [(theirs[committed].offset - marker, 0) for marker in (0, 1)]
