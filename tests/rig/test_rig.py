@@ -271,6 +271,9 @@ def test_who_misses_that_the_gate_was_open_still_rests(tmp_path: Path) -> None:
 def commit(broker: BackgroundBroker, request: pytest.FixtureRequest) -> Iterator[Callable[[int], float]]:
     """Commits an offset as the rig's clients do; gives how long that took."""
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": request.param, "enable.auto.commit": False}
+    # librdkafka asks for the coordinator behind a fetch on the same connection. Where that waits 500 ms, each retry of
+    # a commit may close the next connection to the coordinator, for a minute and more.
+    settings["fetch.wait.max.ms"] = 10
     if request.param == "consumer":
         settings["group.protocol"] = "consumer"
     client = confluent_kafka.Consumer({**settings, **CLIENT})
