@@ -115,8 +115,8 @@ class Clients:
             )
         )
 
-    def do(self, name: str, *details: object) -> None:
-        match name, *details:
+    def do(self, *operation: object) -> None:
+        match operation:
             case "join", str(member_id):
                 self.join(member_id)
             case "beat", str(member_id):
@@ -138,6 +138,13 @@ class Clients:
                 self.shell.advance_to(self.shell.now_ms + ms)
 
 
+def after(operations: list[tuple[object, ...]]) -> Clients:
+    clients = Clients()
+    for operation in operations:
+        clients.do(*operation)
+    return clients
+
+
 def without_soft(coordinator: Coordinator) -> Iterator[object]:
     for group in coordinator.state.groups.values():
         assert isinstance(group, StreamsGroup)
@@ -152,11 +159,7 @@ def without_soft(coordinator: Coordinator) -> Iterator[object]:
 @given(operations=OPERATIONS)
 @example(operations=[("join", "a"), ("join", "b"), ("advance", 31_000), ("topics", 3), ("join", "a")])
 def test_the_log_gives_the_live_groups(operations: list[tuple[object, ...]]) -> None:
-    clients = Clients()
-    for name, *details in operations:
-        assert isinstance(name, str)
-        clients.do(name, *details)
-    shell = clients.shell
+    shell = after(operations).shell
     assert list(without_soft(replayed(shell.log, shell.settings))) == list(without_soft(shell.coordinator))
     shell.log.compact()
     assert list(without_soft(replayed(shell.log, shell.settings))) == list(without_soft(shell.coordinator))
@@ -164,10 +167,7 @@ def test_the_log_gives_the_live_groups(operations: list[tuple[object, ...]]) -> 
 
 @given(operations=OPERATIONS)
 def test_all_tasks_run_in_the_end(operations: list[tuple[object, ...]]) -> None:
-    clients = Clients()
-    for name, *details in operations:
-        assert isinstance(name, str)
-        clients.do(name, *details)
+    clients = after(operations)
     clients.do("topics", 3)
     for member_id in "ab":
         clients.do("join", member_id)

@@ -38,14 +38,14 @@ def broker(node_id: int, *listings: RootMessage) -> ScriptedBroker:
 
 
 async def look(admin: Admin, following: Following) -> Polled:
-    return await poll(admin, "prod", WANTED, following, Unlisted(), Waits(reads_records=False), Polls(), within_s=1)
+    return await poll(admin, "prod", WANTED, following, Unlisted(), Waits(reads_records=False), Polls(), within_s=10)
 
 
 async def test_groups_of_a_broker_that_lists_none_are_asked_for_by_name() -> None:
     first, second = broker(1, lists("a")), broker(2, lists("b"), REFUSES)
     first.topics["t"] = [1]
     first.coordinator_by_group.update(a=1, b=2)
-    async with admin_of(first, second, default_api_timeout_ms="600") as admin:
+    async with admin_of(first, second, default_api_timeout_ms="2000") as admin:
         following = Following()
         await look(admin, following)
         first.coordinator_by_group["b"] = 1  # it has moved, and its new coordinator isn't asked what it has

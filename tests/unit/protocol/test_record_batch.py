@@ -42,25 +42,11 @@ def test_records_come_back_with_offsets_and_timestamps(compression: str) -> None
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_pairs_of_one_moment_make_the_same_batch(compression: str, in_transaction: bool) -> None:
     pairs: list[tuple[bytes, bytes | None]] = [(b"key", b"v" * 70), (b"k" * 9000, None), *[(b"", b"")] * 200]
-    producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 3} if in_transaction else {}
-    batch = write_pairs(
-        pairs,
-        1_700_000_000_000,
-        base_offset=1 << 40,
-        partition_leader_epoch=5,
-        compression=compression,
-        is_transactional=in_transaction,
-        **producer,
-    )
+    fields: dict[str, Any] = {"base_offset": 1 << 40, "partition_leader_epoch": 5, "compression": compression}
+    if in_transaction:
+        fields |= {"is_transactional": True, "producer_id": 7, "producer_epoch": 3}
     records = [Record(*pair, (), 1_700_000_000_000) for pair in pairs]
-    assert batch == write_batch(
-        records,
-        base_offset=1 << 40,
-        partition_leader_epoch=5,
-        compression=compression,
-        is_transactional=in_transaction,
-        **producer,
-    )
+    assert write_pairs(pairs, 1_700_000_000_000, **fields) == write_batch(records, **fields)
 
 
 def test_log_append_time_replaces_every_timestamp() -> None:

@@ -1,7 +1,6 @@
 """Places of copies that got other times, at other offsets, without brokers: the logs are lists."""
 
 import random
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,7 +9,6 @@ import pytest
 from tests.unit.operations.clones.test_search_order import PLACE, Log, kept
 
 from groupkeeper.client.admin.types import Position
-from groupkeeper.operations.plans.clones.matcher import Trace
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
 from groupkeeper.operations.plans.clones.sampler import Sampler
@@ -20,33 +18,13 @@ from groupkeeper.operations.plans.log_walk import Kept
 SEEDS = 150
 
 
-class Part(Log):
-    """With holes, and cut at its start."""
-
-    def __init__(self, records: list[Kept], log_start: int, end: int) -> None:
-        super().__init__(records, end)
-        self.records, self.log_start = records, log_start
-        self._offsets = [one.offset for one in records]
-        self.read = 0
-
-    def forget(self) -> None:
-        """All is kept."""
-
-    def _trace(self, begin: int, end: int) -> Trace:
-        begin = min(max(begin, self.log_start), self.end)
-        end = max(begin, min(end, self.end))
-        first, last = (bisect_left(self._offsets, at) for at in (begin, end))
-        self.read += last - first
-        return Trace(begin, end, self._records[first:last], begin <= self.log_start, end >= self.end)
-
-
 class Copied(NamedTuple):
     """Two logs. `origins`: of the target's offsets that are copies, the source's offsets. `repeats`: what is in
     them comes again, whether that can be seen in what is kept or not.
     """
 
-    source: Part
-    target: Part
+    source: Log
+    target: Log
     origins: Mapping[int, int]
     repeats: bool
 
@@ -110,8 +88,8 @@ def copied(seed: int) -> Copied:
     copier.others(rng.choice((0, 3, 4_000)))
     copier.copy(committed[: max(1, len(committed) - rng.choice((0, 0, 1, 40, 3_000)))])
     cut_here, cut_there = (rng.choice((0, 0, rng.randrange(1 + end // 2))) for end in (offset, copier.offset))
-    source = Part([one for one in ours if one.offset >= cut_here], cut_here, offset)
-    target = Part([one for one in copier.records if one.offset >= cut_there], cut_there, copier.offset)
+    source = Log([one for one in ours if one.offset >= cut_here], offset, cut_here)
+    target = Log([one for one in copier.records if one.offset >= cut_there], copier.offset, cut_there)
     origins = {at: origin for at, origin in copier.origins.items() if at >= cut_there}
     return Copied(source, target, origins, kinds < offset)
 

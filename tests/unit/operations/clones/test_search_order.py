@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from bisect import bisect_left
 from collections.abc import Mapping
 from struct import pack
 
@@ -26,10 +27,12 @@ def kept(offset: int, time: int, text: str, *, is_append_time: bool = False) -> 
 
 
 class Log:
-    """As a Reader, of one partition."""
+    """As a Reader, of one partition, which may have holes."""
 
-    def __init__(self, records: list[Kept], end: int) -> None:
-        self._records, self.end = records, end
+    def __init__(self, records: list[Kept], end: int, log_start: int = 0) -> None:
+        self.records, self.end, self.log_start = records, end, log_start
+        self._offsets = [one.offset for one in records]
+        self.read = 0
 
     async def around(self, offsets: Mapping[Position, int]) -> dict[Position, Trace]:
         return {key: self._trace(at - CONTEXT, at + CONTEXT) for key, at in offsets.items()}
@@ -40,10 +43,14 @@ class Log:
         return {key: self._trace(*each) for key, each in ranges.items()}
 
     def _trace(self, begin: int, end: int) -> Trace:
-        begin = min(max(begin, 0), self.end)
+        begin = min(max(begin, self.log_start), self.end)
         end = max(begin, min(end, self.end))
-        found = [each for each in self._records if begin <= each.offset < end]
-        return Trace(begin, end, found, begin <= 0, end >= self.end)
+        first, last = (bisect_left(self._offsets, at) for at in (begin, end))
+        self.read += last - first
+        return Trace(begin, end, self.records[first:last], begin <= self.log_start, end >= self.end)
+
+    def forget(self) -> None:
+        """All is kept."""
 
 
 def finder_of(source: Log, target: Log) -> _PlaceFinder:
