@@ -1,6 +1,7 @@
 """Apache Kafka 4.4.0 and our broker beside it, and programs of random steps that both carry out."""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
@@ -18,6 +19,7 @@ PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "0"))
 """How many programs of each kind; 0 is as many as suit a run of all tests."""
 
 ATTEMPTS = 3
+SETTLED_S = 10.0
 LATEST = -1
 NO_MORE: Mapping[str, str] = {}
 Step = tuple[object, ...]
@@ -25,12 +27,33 @@ Place = tuple[int, int]
 """Number of a topic, and partition."""
 
 
-class Side:
-    """One broker, with the topics of one program. Topics are numbered; those that do not exist have numbers, too."""
+def seeds(usual: int) -> range:
+    """Of the programs of one kind; `usual` is how many suit a run of all tests."""
+    return range(FIRST_SEED, FIRST_SEED + (PROGRAMS or usual))
+
+
+class Asked:
+    """One broker, and connections to it."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.pool = Pool(bootstrap_servers)
+
+    def take(self, step: Step) -> object:
+        """Does what is called as the step's first member."""
+        verb, *arguments = step
+        return getattr(self, str(verb))(*arguments)
+
+    def coordinator_error(self, key_type: int, key: str) -> int:
+        request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        return self.pool.ask(request, 6).coordinators[0].error_code
+
+
+class Side(Asked):
+    """A broker with the topics of one program. Topics are numbered; those that do not exist have numbers, too."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(bootstrap_servers)
         self.program = ""
         self.ids: dict[int, bytes] = {}
 
@@ -43,7 +66,7 @@ class Side:
             )
             for number, (count, settings) in topics.items()
         ]
-        made = self.pool.ask(m.CreateTopicsRequest(wanted, 30_000), 7).topics  # type: ignore[attr-defined]
+        made = self.pool.ask(m.CreateTopicsRequest(wanted, 30_000), 7).topics
         assert [topic.error_code for topic in made] == [0] * len(topics)
         ids = {topic.name: topic.topic_id for topic in made}
         self.ids = {number: ids[self.name(number)] for number in topics}
@@ -62,8 +85,7 @@ class Side:
 
     def cut(self, place: Place, offset: int) -> object:
         topics = [m.DeleteRecordsTopic(self.name(place[0]), [m.DeleteRecordsPartition(place[1], offset)])]
-        answer = self.pool.ask(m.DeleteRecordsRequest(topics, 10_000), 2)
-        part = answer.topics[0].partitions[0]  # type: ignore[attr-defined]
+        part = self.pool.ask(m.DeleteRecordsRequest(topics, 10_000), 2).topics[0].partitions[0]
         return part.error_code, part.low_watermark
 
     def ends(self, places: list[Place], *, is_committed: bool = False) -> dict[Place, int | None]:
@@ -77,7 +99,7 @@ class Side:
         answer = self.pool.ask(m.ListOffsetsRequest(-1, int(is_committed), topics), 7)
         return {
             (int(str(self.number(topic.name, b"?"))), part.partition_index): None if part.error_code else part.offset
-            for topic in answer.topics  # type: ignore[attr-defined]
+            for topic in answer.topics
             for part in topic.partitions
         }
 
@@ -90,15 +112,9 @@ class Side:
         answer = self.pool.ask(m.ProduceRequest(transactional_id, -1, 30_000, data), 9)
         return sorted(
             (self.number(topic.name, b"?"), part.index, part.error_code, part.base_offset)
-            for topic in answer.responses  # type: ignore[attr-defined]
+            for topic in answer.responses
             for part in topic.partition_responses
         )
-
-
-class HasPool(Protocol):
-    """A side, which asks its broker over the connections of a pool."""
-
-    pool: Pool
 
 
 class Taker(Protocol):
@@ -120,7 +136,7 @@ class Program(Protocol):
     def learn(self, step: Step, answer: object) -> None: ...
 
 
-S = TypeVar("S", bound=HasPool)
+S = TypeVar("S", bound=Asked)
 
 
 @contextmanager
@@ -176,11 +192,25 @@ def difference(sides: tuple[Side, Side], new_program: Callable[[], Program], nam
 
     On a slow machine the time that an answer takes may make a difference: it is one if it shows every time.
     """
+    return of_all_attempts(lambda attempt: _difference(sides, new_program(), f"{name}-{attempt}"))
+
+
+def of_all_attempts(run: Callable[[int], str | None]) -> str | None:
+    """The last difference, if each attempt makes one."""
     for attempt in range(ATTEMPTS):
-        found = _difference(sides, new_program(), f"{name}-{attempt}")
+        found = run(attempt)
         if found is None:
             return None
     return found
+
+
+def require_soon_alike(sides: tuple[S, S], told: Callable[[S], object], why: object = None) -> None:
+    """Apache Kafka answers a change before it can be seen."""
+    deadline = time.monotonic() + SETTLED_S
+    while (left := told(sides[0])) != (right := told(sides[1])):
+        if time.monotonic() > deadline:
+            assert left == right, why
+        time.sleep(0.05)
 
 
 def _difference(sides: tuple[Side, Side], program: Program, name: str) -> str | None:
@@ -188,8 +218,7 @@ def _difference(sides: tuple[Side, Side], program: Program, name: str) -> str | 
     for side in sides:
         side.begin(name, program.topics)
     while (step := program.next()) is not None:
-        verb, *arguments = step
-        mine, theirs = (getattr(side, str(verb))(*arguments) for side in sides)
+        mine, theirs = (side.take(step) for side in sides)
         trace += [f"{step!r:.3000}", f"    ours   {mine!r:.3000}", f"    apache {theirs!r:.3000}"]
         if mine != theirs:
             return "\n".join(trace)

@@ -2,6 +2,7 @@
 
 import select
 import socket
+from typing import Any
 
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.primitives import RootMessage
@@ -65,8 +66,8 @@ class Pool:
     def give_back(self, connection: Connection) -> None:
         self._idle.append(connection)
 
-    def ask(self, request: RootMessage, version: int, seconds: float = 30) -> RootMessage:
-        """Asks and waits."""
+    def ask(self, request: RootMessage, version: int, seconds: float = 30) -> Any:
+        """The answer, which it waits for."""
         connection = self.take()
         connection.send(request, version)
         answer = connection.receive(seconds)

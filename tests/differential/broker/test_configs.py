@@ -2,13 +2,11 @@
 synonyms and flags, before and after the same changes; and the same answers to the changes.
 """
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.differential.pair import both
-from tests.differential.wire import Pool
+from tests.differential.pair import Asked, both, require_soon_alike
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import alter_configs_request as replacing
@@ -18,7 +16,6 @@ CLASS = 8
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 NODE, ALL = "1", ""
 SET, DELETE, APPEND, SUBTRACT = range(4)
-SETTLED_S = 10.0
 FILE = {
     "num.io.threads": "4",
     "nobody.knows": "1",
@@ -91,12 +88,7 @@ CHANGES: list[Change] = [
 ]
 
 
-class Side:
-    """One of the brokers."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
-
+class Side(Asked):
     def change(self, *changes: Change, is_trial: bool = False) -> tuple[int, str | None]:
         kind, name = changes[0][:2]
         configs = [changing.AlterableConfig(setting, operation, value) for _, _, setting, operation, value in changes]
@@ -143,13 +135,8 @@ def sides() -> Iterator[tuple[Side, Side]]:
 
 
 def require_same_settings(sides: tuple[Side, Side], *places: tuple[int, str], why: object = None) -> None:
-    """Apache Kafka answers a change before it can be seen."""
-    deadline = time.monotonic() + SETTLED_S
-    for kind, name in places:
-        while (left := sides[0].describe(kind, name)) != (right := sides[1].describe(kind, name)):
-            if time.monotonic() > deadline:
-                assert left == right, (kind, name, why)
-            time.sleep(0.05)
+    for place in places:
+        require_soon_alike(sides, lambda side, place=place: side.describe(*place), (place, why))  # type: ignore[misc]
 
 
 @pytest.mark.conformance

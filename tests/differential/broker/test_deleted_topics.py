@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 import pytest
-from tests.differential.wire import Connection, Pool
+from tests.differential.pair import Asked
+from tests.differential.wire import Connection
 from tests.patience import until
 
 from groupkeeper.protocol import messages as m
@@ -23,11 +24,11 @@ class Topic(NamedTuple):
     topic_id: bytes
 
 
-class Side:
-    """One of the brokers."""
+class Side(Asked):
+    """A broker whose topics have names of their own, however often one name is given again."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
+        super().__init__(bootstrap_servers)
         self._names: dict[bytes, str] = {}
 
     def create(self, name: str) -> Topic:
@@ -72,9 +73,9 @@ class Side:
         gone, stays = self.create(name), self.create(f"{name}-stays")
         session = self.pool.ask(self.wanting(version, gone, stays, epoch=NEW_SESSION), version)
         said.append(self.told(session))
-        waiting, in_session = (Connection(self.pool.bootstrap_servers) for _ in range(2))
+        waiting, in_session = (Connection(self.bootstrap_servers) for _ in range(2))
         waiting.send(self.wanting(version, gone, stays, wait_ms=WAIT_MS), version)
-        number: int = session.session_id  # type: ignore[attr-defined]
+        number: int = session.session_id
         in_session.send(self.wanting(version, wait_ms=WAIT_MS, session=number, epoch=1), version)
         assert waiting.receive(0.3) is None
         self.delete(gone)

@@ -1,16 +1,14 @@
 """Levels of features on Apache Kafka 4.4.0 and on our broker: what ApiVersions tells of them, and UpdateFeatures."""
 
-import time
 from typing import Any
 
 import pytest
-from tests.differential.wire import Pool
+from tests.differential.pair import Asked, require_soon_alike
 
 from groupkeeper.protocol import messages as m
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
 
-SETTLED_S = 10.0
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 NAMES = ("metadata.version", "kraft.version", "group.version", "share.version", "streams.version",
          "transaction.version", "eligible.leader.replicas.version", "nope")  # fmt: skip
@@ -40,12 +38,7 @@ CHANGES: list[Step] = [
 ]
 
 
-class Side:
-    """One of the brokers."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
-
+class Side(Asked):
     def told(self, version: int = 4) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
         """Supported and finalized levels, by name."""
         answer: Any = self.pool.ask(m.ApiVersionsRequest("test", "1"), version)
@@ -58,15 +51,6 @@ class Side:
         answer: Any = self.pool.ask(m.UpdateFeaturesRequest(30_000, updates, is_trial), version)
         results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
         return answer.error_code, answer.error_message, results
-
-
-def require_same_levels(sides: tuple[Side, Side], why: object = None) -> None:
-    """Apache Kafka answers a change before it can be seen."""
-    deadline = time.monotonic() + SETTLED_S
-    while (left := sides[0].told()) != (right := sides[1].told()):
-        if time.monotonic() > deadline:
-            assert left == right, why
-        time.sleep(0.05)
 
 
 def test_the_same_features_are_told(sides: tuple[Side, Side]) -> None:
@@ -83,15 +67,12 @@ def test_the_same_changes_are_refused(sides: tuple[Side, Side]) -> None:
 
 
 def test_the_same_changes_are_made(sides: tuple[Side, Side]) -> None:
-    for change in CHANGES:
-        left, right = (side.change(change) for side in sides)
-        assert left == right, change
-        require_same_levels(sides, change)
-    for several in (
+    more: list[list[Step]] = [
         [("streams.version", 1, UPGRADE), ("nope", 1, UPGRADE)],
         [("streams.version", 1, UPGRADE), ("group.version", 0, SAFE)],
         [],
-    ):
+    ]
+    for several in [*([change] for change in CHANGES), *more]:
         left, right = (side.change(*several) for side in sides)
         assert left == right, several
-        require_same_levels(sides, several)
+        require_soon_alike(sides, Side.told, several)

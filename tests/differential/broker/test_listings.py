@@ -11,11 +11,12 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
-from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, difference
+from tests.differential.pair import Place, Step, difference, seeds
 from tests.differential.pair import Side as AnySide
 from tests.patience import until
 
 from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.compression import CODECS
 from groupkeeper.protocol.errors import UnknownTopicId
 from groupkeeper.protocol.messages import metadata_request as asking
 from groupkeeper.protocol.messages import offset_commit_request as committing
@@ -24,11 +25,9 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 STEPS = 40
-USUAL_PROGRAMS = 10
 PROPERTIES = {"auto.create.topics.enable": "true", "group.initial.rebalance.delay.ms": "0"}
 NOW_MS = int(time.time() * 1000)
 NOWHERE = b"\x07" * 16
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SPECIAL = (-1, -2, -3, -4, -5, -6, -7, -99)
 IDS_SINCE = 10
 INVALID_NAMES = ("", "a b", ".", "x" * 250)
@@ -60,8 +59,7 @@ class Side(AnySide):
     def begin(self, program: str, topics: Mapping[int, tuple[int, Mapping[str, str]]]) -> None:
         super().begin(program, topics)
         for group in (1, 2, 3):
-            asked = m.FindCoordinatorRequest(coordinator_keys=[self._group(group)])
-            until(lambda asked=asked: self.pool.ask(asked, 4).coordinators[0].error_code == 0)  # type: ignore[attr-defined, misc]
+            until(lambda group=group: self.coordinator_error(0, self._group(group)) == 0)  # type: ignore[misc]
 
     def list_offsets(self, version: int, wanted: tuple[Wanted, ...], is_committed: bool) -> object:
         topics: list[m.ListOffsetsTopic] = []
@@ -69,7 +67,6 @@ class Side(AnySide):
             part = m.ListOffsetsPartition(one.place[1], one.leader_epoch, one.timestamp)
             topics.append(m.ListOffsetsTopic(self.name(one.place[0]), [part]))
         answer = self.pool.ask(m.ListOffsetsRequest(-1, int(is_committed), topics), version)
-        assert isinstance(answer, m.ListOffsetsResponse)
         return sorted(
             (
                 *(str(self.number(topic.name, b"?")), part.partition_index, part.error_code),
@@ -96,7 +93,7 @@ class Side(AnySide):
 
         def is_settled() -> bool:
             answer = self.pool.ask(request, 8)
-            codes[:] = [part.error_code for topic in answer.topics for part in topic.partitions]  # type: ignore[attr-defined]
+            codes[:] = [part.error_code for topic in answer.topics for part in topic.partitions]
             return not {14, 15, 16} & set(codes)  # the coordinator's log is made or loaded
 
         until(is_settled)
@@ -113,7 +110,6 @@ class Side(AnySide):
             ]  # fmt: skip
             request.group_id, request.topics = self._group(groups[0].group), topics
         answer = self.pool.ask(request, version)
-        assert isinstance(answer, m.OffsetFetchResponse)
         if version < 8:
             return answer.error_code, self._offsets_of(answer.topics, groups[0].places is None)
         return [
@@ -151,7 +147,6 @@ class Side(AnySide):
         topics = None if named is None else [self._named(one) for one in named]
         request = asking.MetadataRequest(topics, may_create, bool(operations & 1), bool(operations & 2))
         answer = self.pool.ask(request, version)
-        assert isinstance(answer, m.MetadataResponse)
         described = [self._described(topic) for topic in answer.topics if named or self._is_mine(topic)]
         return (
             *(answer.error_code, answer.cluster_authorized_operations, len(answer.brokers)),
@@ -163,7 +158,7 @@ class Side(AnySide):
         """By Metadata; waits until the topic is there."""
         first = self.metadata(version, (Named(0, f"{self.program}-{name}"),), True, 0)
         wanted = asking.MetadataRequest([asking.MetadataRequestTopic(name=f"{self.program}-{name}")], False)
-        until(lambda: self.pool.ask(wanted, 12).topics[0].error_code == 0)  # type: ignore[attr-defined]
+        until(lambda: self.pool.ask(wanted, 12).topics[0].error_code == 0)
         return first, self.metadata(version, (Named(0, f"{self.program}-{name}"),), version < 4, 0)
 
     def _named(self, one: Named) -> asking.MetadataRequestTopic:
@@ -290,6 +285,6 @@ class ListingProgram:
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
 def test_same_listings(sides: tuple[Side, Side]) -> None:
-    for seed in range(FIRST_SEED, FIRST_SEED + (PROGRAMS or USUAL_PROGRAMS)):
+    for seed in seeds(10):
         found = difference(sides, partial(ListingProgram, seed), f"l{seed}")
         assert found is None, found

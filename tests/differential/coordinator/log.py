@@ -40,9 +40,7 @@ class LogTail:
     def _read(self, index: int) -> list[Line]:
         partition = FetchPartition(index, fetch_offset=self._offsets[index], partition_max_bytes=1 << 20)
         request = m.FetchRequest(max_bytes=1 << 20, topics=[FetchTopic("__consumer_offsets", partitions=[partition])])
-        answer = self._pool.ask(request, VERSION)
-        assert isinstance(answer, m.FetchResponse)
-        data = answer.responses[0].partitions[0]
+        data = self._pool.ask(request, VERSION).responses[0].partitions[0]
         assert data.error_code == 0
         lines: list[Line] = []
         for position, header in iter_headers(data.records or b""):

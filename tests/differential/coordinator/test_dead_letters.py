@@ -3,11 +3,13 @@ records, and the state of every record is the same.
 """
 
 import random
+from functools import partial
 from itertools import count
 
 import pytest
 from tests.differential.coordinator import test_share_fetching as fetches
 from tests.differential.coordinator.test_share_fetching import ACCEPT, REJECT, RELEASE, Asked, Said
+from tests.differential.pair import of_all_attempts, seeds
 from tests.patience import until
 
 from groupkeeper.protocol import messages as m
@@ -28,7 +30,15 @@ class Side(fetches.Side):
     def make_queue(self, name: str, settings: dict[str, str]) -> None:
         configs = [m.CreatableTopicConfig(*one) for one in settings.items()]
         answer = self.pool.ask(m.CreateTopicsRequest([m.CreatableTopic(name, 2, 1, configs=configs)], 10_000), 7)
-        assert answer.topics[0].error_code == 0  # type: ignore[attr-defined]
+        assert answer.topics[0].error_code == 0
+
+    def begin(self, program: str, settings: dict[str, str]) -> None:
+        name = "errors.deadletterqueue.topic.name"
+        self._queue = f"{settings[name]}-{program}"
+        super().begin(program, {**settings, name: self._queue})
+
+    def left(self) -> tuple[object, object]:
+        return self.stored(), self.letters(self._queue)
 
     def settle(self) -> None:
         """Waits until no record is on its way to the queue."""
@@ -41,14 +51,14 @@ class Side(fetches.Side):
 
     def letters(self, name: str) -> object:
         """Everything in a topic, by partition; None: there is no such topic."""
-        topic = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(b"\0" * 16, name)], False), 12).topics[0]  # type: ignore[attr-defined]
+        topic = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(b"\0" * 16, name)], False), 12).topics[0]
         if topic.error_code:
             return None
         found = []
         for index in range(len(topic.partitions)):
             wanted = [FetchTopic(name, partitions=[FetchPartition(index, fetch_offset=0, partition_max_bytes=1 << 24)])]
             request = m.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 25, topics=wanted)
-            part = self.pool.ask(request, NEWEST_FETCH).responses[0].partitions[0]  # type: ignore[attr-defined]
+            part = self.pool.ask(request, NEWEST_FETCH).responses[0].partitions[0]
             batches = part.records or b""
             records = [one for position, _ in iter_headers(batches) for one in read_records(batches, position)]
             said = [([(n, v) for n, v in one.headers], one.key, one.value) for one in records]
@@ -59,7 +69,7 @@ class Side(fetches.Side):
         partition_data = [m.PartitionProduceData(PLACE[1], batch)]
         data = m.TopicProduceData(f"{self.group_id}-{PLACE[0]}", partition_data=partition_data)
         answer = self.pool.ask(m.ProduceRequest(None, -1, 10_000, [data]), 9)
-        assert answer.responses[0].partition_responses[0].error_code == 0  # type: ignore[attr-defined]
+        assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 class Program(fetches.Program):
@@ -68,44 +78,17 @@ class Program(fetches.Program):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         chance = random.Random(seed)
-        self.queue = chance.choice([f"dlq.{seed}", f"dlq.{seed}", f"other.{seed}", "dlq.not/valid"])
         self.settings |= {
-            "errors.deadletterqueue.topic.name": self.queue,
+            "errors.deadletterqueue.topic.name": chance.choice(["dlq.", "dlq.", "other.", "dlq.not/valid"]),
             "errors.deadletterqueue.copy.record.enable": chance.choice(["true", "false"]),
         }
-
-
-def run(sides: tuple[Side, Side], seed: int, attempt: int) -> str | None:
-    """The whole program when the brokers differ, else None."""
-    program = Program(seed)
-    queue = f"{program.queue}-{attempt}"
-    program.settings["errors.deadletterqueue.topic.name"] = queue
-    trace = [f"program {seed}: {program.settings}"]
-    for side in sides:
-        side.begin(f"d{seed}-{attempt}", program.settings)
-    for _ in range(fetches.STEPS):
-        name, *arguments = program.next()
-        mine, theirs = (getattr(side, str(name))(*arguments) for side in sides)
-        trace += [f"{name} {arguments}", f"    ours   {mine}", f"    apache {theirs}"]
-        if fetches.fails_itself(theirs):
-            return None if fetches.is_refused(mine) else "\n".join(trace)
-        if mine != theirs:
-            return "\n".join(trace)
-        program.learn((name, *arguments), mine)
-        for side in sides:
-            side.settle()
-    mine, theirs = ((side.stored(), side.letters(queue)) for side in sides)
-    return None if mine == theirs else "\n".join([*trace, f"at the end {mine}", f"apache     {theirs}"])
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
 def test_same_dead_letters(sides: tuple[Side, Side]) -> None:
-    for seed in range(fetches.FIRST_SEED, fetches.FIRST_SEED + fetches.PROGRAMS):
-        for attempt in range(fetches.ATTEMPTS):
-            difference = run(sides, seed, attempt)
-            if difference is None:
-                break
+    for seed in seeds(30):
+        difference = of_all_attempts(partial(fetches.run, sides, Program, seed))
         assert difference is None, difference
 
 
@@ -128,15 +111,16 @@ _numbers = count()
 def test_same_shapes(sides: tuple[Side, Side], settings: dict[str, str], copies: str) -> None:
     """Records of many shapes are rejected, or given back until they are delivered no more."""
     number = next(_numbers)
-    queue = f"dlq.shapes-{number}"
+    name = f"shapes-{number}"
+    queue = f"dlq.-{name}"
     own = {
-        "errors.deadletterqueue.topic.name": queue,
+        "errors.deadletterqueue.topic.name": "dlq.",
         "errors.deadletterqueue.copy.record.enable": copies,
         "share.delivery.count.limit": "2",
     }
     for side in sides:
         side.make_queue(queue, settings)
-        side.begin(f"shapes-{number}", own)
+        side.begin(name, own)
         side.ask(Asked(MEMBER, 0, (), (PLACE,)))
     for epoch, batch in enumerate(BATCHES.values()):
         for side in sides:
@@ -149,7 +133,7 @@ def test_same_shapes(sides: tuple[Side, Side], settings: dict[str, str], copies:
                 said = tuple(one._replace(types=(REJECT,)) if one.first % 7 == 2 else one for one in said)
                 side.ask(Asked(MEMBER, 4 * epoch + 2 * turn + 2, said, is_fetch=False))
             side.settle()
-    mine, theirs = ((side.stored(), side.letters(queue)) for side in sides)
+    mine, theirs = (side.left() for side in sides)
     assert mine == theirs
     found = mine[1]
     assert isinstance(found, list)

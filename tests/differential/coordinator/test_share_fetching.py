@@ -5,14 +5,16 @@ Programs are random, one request after the other. Members are sessions: their gr
 keeps its session open, so that both brokers lead the share-partitions all the time.
 """
 
-import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
-from tests.differential.wire import Connection, Pool
+from tests.differential import pair
+from tests.differential.pair import Step, of_all_attempts, seeds
+from tests.differential.wire import Connection
 from tests.patience import until
 
 from groupkeeper.broker.shares.state_host import coordinator_key
@@ -27,14 +29,11 @@ from groupkeeper.protocol.messages import share_fetch_request as fetching
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
-PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "30"))
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 STEPS = 60
 PARTITIONS = 2
 LOCK_MS = 2000
 """Of the programs in which locks end: the requests of one round take less."""
 FEW = 500
-ATTEMPTS = 3
 PROPERTIES = {
     "offsets.topic.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
@@ -83,12 +82,11 @@ class Asked(NamedTuple):
     max_bytes: int = 1 << 20
 
 
-class Side:
+class Side(pair.Asked):
     """One broker, with the topics, group and connections of one program."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
-        self._servers = bootstrap_servers
+        super().__init__(bootstrap_servers)
         self._connections: dict[str, Connection] = {}
         self.group_id = ""
         self._ids: dict[str, bytes] = {}
@@ -101,13 +99,13 @@ class Side:
         names = [f"{program}-t", f"{program}-u"]
         topics = [m.CreatableTopic(one, PARTITIONS, 1) for one in names]
         answer = self.pool.ask(m.CreateTopicsRequest(topics, 10_000), 7)
-        self._ids = {topic.name[-1]: topic.topic_id for topic in answer.topics}  # type: ignore[attr-defined]
+        self._ids = {topic.name[-1]: topic.topic_id for topic in answer.topics}
         configs = [configuring.AlterableConfig(name, 0, value) for name, value in settings.items()]
         resource = configuring.AlterConfigsResource(GROUP_RESOURCE, program, configs)
         answer = self.pool.ask(configuring.IncrementalAlterConfigsRequest([resource]), 1)
-        assert answer.responses[0].error_code == 0  # type: ignore[attr-defined]
+        assert answer.responses[0].error_code == 0
         key = coordinator_key(SharePartitionKey(program, self._ids["t"], 0))
-        until(lambda: self._coordinator_error(key) == 0)
+        until(lambda: self.coordinator_error(2, key) == 0)
         until(self._initialize)
         until(self._is_led)
 
@@ -119,10 +117,6 @@ class Side:
         assert isinstance(answer, tuple)
         return [(place, errors) for place, (errors, _, _) in answer[2]] == [(place, (0, 0)) for place in places]
 
-    def _coordinator_error(self, key: str) -> int:
-        answer = self.pool.ask(m.FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
-        return int(answer.coordinators[0].error_code)  # type: ignore[attr-defined]
-
     def _initialize(self) -> bool:
         topics = [
             initializing.InitializeStateData(
@@ -131,7 +125,7 @@ class Side:
             for topic_id in self._ids.values()
         ]
         answer = self.pool.ask(initializing.InitializeShareGroupStateRequest(self.group_id, topics), 0)
-        return all(one.error_code == 0 for topic in answer.results for one in topic.partitions)  # type: ignore[attr-defined]
+        return all(one.error_code == 0 for topic in answer.results for one in topic.partitions)
 
     def produce(self, place: Place, sizes: Sequence[int]) -> object:
         batches = [write_batch([Record(b"k", b"v" * 20, timestamp=1000)] * size) for size in sizes]
@@ -140,7 +134,7 @@ class Side:
             partition_data = [producing.PartitionProduceData(place[1], batch)]
             data = producing.TopicProduceData(f"{self.group_id}-{place[0]}", partition_data=partition_data)
             answer = self.pool.ask(producing.ProduceRequest(None, -1, 10_000, [data]), 9)
-            part = answer.responses[0].partition_responses[0]  # type: ignore[attr-defined]
+            part = answer.responses[0].partition_responses[0]
             said.append((part.error_code, part.base_offset))
         return said
 
@@ -158,7 +152,7 @@ class Side:
     def ask(self, asked: Asked) -> object:
         request = self._fetch(asked) if asked.is_fetch else self._acknowledge(asked)
         if asked.member_id not in self._connections:
-            self._connections[asked.member_id] = Connection(self._servers)
+            self._connections[asked.member_id] = Connection(self.bootstrap_servers)
         connection = self._connections[asked.member_id]
         connection.send(request, asked.version)
         answer = connection.receive(30)
@@ -229,6 +223,13 @@ class Side:
         }
         return answer.error_code, sorted(parts.items())
 
+    def settle(self) -> None:
+        """Waits, after each step, until nothing is under way."""
+
+    def left(self) -> object:
+        """What a program leaves."""
+        return self.stored()
+
     def stored(self) -> object:
         """What the share coordinator has of every record, whatever batches it keeps it in.
 
@@ -240,7 +241,7 @@ class Side:
         ]
         answer = self.pool.ask(reading.ReadShareGroupStateRequest(self.group_id, topics), 0)
         found = {}
-        for topic in answer.results:  # type: ignore[attr-defined]
+        for topic in answer.results:
             for part in topic.partitions:
                 states = {
                     offset: (batch.delivery_state, batch.delivery_count)
@@ -283,7 +284,7 @@ class Program:
         """
         return [("t", 0)] if self._is_single else [(name, index) for name in "tu" for index in range(PARTITIONS)]
 
-    def next(self) -> tuple[object, ...]:
+    def next(self) -> Step:
         chance = self._chance
         kinds = {"produce": 3, "ask": 16, "open": 2, "close": 1, "disconnect": 0.5, "expire": 1.5 * self.has_locks}
         kind = chance.choices(list(kinds), list(kinds.values()))[0]
@@ -438,35 +439,33 @@ def is_refused(answer: object) -> bool:
     return any(errors)
 
 
-def run(sides: tuple[Side, Side], seed: int, attempt: int) -> str | None:
+def run(sides: tuple[Side, Side], new_program: Callable[[int], Program], seed: int, attempt: int) -> str | None:
     """The whole program when the brokers differ, else None."""
-    program = Program(seed)
+    program = new_program(seed)
     trace = [f"program {seed}: {program.settings}"]
     for side in sides:
-        side.begin(f"s{seed}-{attempt}", program.settings)
+        side.begin(f"p{seed}-{attempt}", program.settings)
     for number in range(STEPS):
         step = program.next()
-        name, *arguments = step
-        mine, theirs = (getattr(side, str(name))(*arguments) for side in sides)
+        mine, theirs = (side.take(step) for side in sides)
         trace += [f"{number} {step}", f"    ours   {mine}", f"    apache {theirs}"]
         if fails_itself(theirs):
             return None if is_refused(mine) else "\n".join(trace)
         if mine != theirs:
             return "\n".join(trace)
         program.learn(step, mine)
-    stored = [side.stored() for side in sides]
-    return None if stored[0] == stored[1] else "\n".join([*trace, f"stored {stored[0]}", f"apache {stored[1]}"])
+        for side in sides:
+            side.settle()
+    left = [side.left() for side in sides]
+    return None if left[0] == left[1] else "\n".join([*trace, f"at the end {left[0]}", f"apache     {left[1]}"])
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
 def test_same_share_fetches(sides: tuple[Side, Side]) -> None:
-    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+    for seed in seeds(30):
         # Where locks and connections end, a slow machine may make the difference: it is one if it shows every time.
-        for attempt in range(ATTEMPTS):
-            difference = run(sides, seed, attempt)
-            if difference is None:
-                break
+        difference = of_all_attempts(partial(run, sides, Program, seed))
         assert difference is None, difference
 
 
@@ -519,7 +518,7 @@ def test_same_shapes_at_the_cap(sides: tuple[Side, Side]) -> None:
     """
     largest = 0
     for number, (sizes, limits) in enumerate(SHAPES):
-        for attempt in range(ATTEMPTS):  # a busy Apache Kafka may have nothing at the first fetch
+        for attempt in range(pair.ATTEMPTS):  # a busy Apache Kafka may have nothing at the first fetch
             found = shape(sides, f"shape{number}-{attempt}", sizes, limits)
             if isinstance(found, int):
                 break

@@ -3,15 +3,13 @@
 Programs are random, but for the time that an assignment may take: members are asked until they are settled.
 """
 
-import os
 import random
 import time
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.differential.pair import take_steps
-from tests.differential.wire import Pool
+from tests.differential.pair import Asked, Step, seeds, take_steps
 from tests.patience import until
 
 from groupkeeper.broker.shares.state_host import coordinator_key
@@ -27,8 +25,6 @@ from groupkeeper.protocol.messages import read_share_group_state_summary_request
 from groupkeeper.protocol.messages import write_share_group_state_request as writing
 from groupkeeper.protocol.primitives import Message, RootMessage
 
-PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "12"))
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 STEPS = 40
 PROPERTIES = {
     "offsets.topic.num.partitions": "1",
@@ -43,11 +39,11 @@ TOPICS = {"t": 2, "u": 1}
 _IGNORED = frozenset({"throttle_time_ms", "authorized_operations"})
 
 
-class Side:
+class Side(Asked):
     """One broker, with the topics and group of one program."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
+        super().__init__(bootstrap_servers)
         self.group_id = ""
         self.names: dict[bytes, str] = {}
         self.ids: dict[str, bytes] = {}
@@ -57,24 +53,19 @@ class Side:
         self.group_id, self.names, self.ids, self.epochs = program, {}, {}, {}
         topics = [m.CreatableTopic(f"{program}-{name}", count, 1) for name, count in TOPICS.items()]
         answer = self.pool.ask(m.CreateTopicsRequest(topics, 10_000), 7)
-        for topic in answer.topics:  # type: ignore[attr-defined]
+        for topic in answer.topics:
             assert topic.error_code == 0
             name = topic.name.rpartition("-")[2]
             self.names[topic.topic_id], self.ids[name] = name, topic.topic_id
-        until(lambda: self._coordinator_error(0, program) == 0)
+        until(lambda: self.coordinator_error(0, program) == 0)
         key = SharePartitionKey(program, self.ids["u"], 0)
-        until(lambda: self._coordinator_error(2, coordinator_key(key)) == 0)
+        until(lambda: self.coordinator_error(2, coordinator_key(key)) == 0)
         until(lambda: self._summary_error() == 0)
-
-    def _coordinator_error(self, key_type: int, key: str) -> int:
-        answer = self.pool.ask(m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 6)
-        return int(answer.coordinators[0].error_code)  # type: ignore[attr-defined]
 
     def _summary_error(self) -> int:
         topics = [looking.ReadStateSummaryData(self.ids["u"], [looking.PartitionData(0)])]
         request = looking.ReadShareGroupStateSummaryRequest(self.group_id, topics)
-        answer = self.pool.ask(request, 1)
-        return int(answer.results[0].partitions[0].error_code)  # type: ignore[attr-defined]
+        return self.pool.ask(request, 1).results[0].partitions[0].error_code
 
     def topic(self, name: str) -> str:
         return f"{self.group_id}-{name}"
@@ -92,17 +83,11 @@ class Side:
             return self.names.get(value, value.hex())
         return value.replace(self.group_id, "G") if isinstance(value, str) else value
 
-    def take(self, step: tuple[object, ...]) -> object:
-        name, *arguments = step
-        return getattr(self, str(name))(*arguments)
-
     # --- groups
 
     def _beat(self, member_id: str, epoch: int, names: list[str] | None = None) -> m.ShareGroupHeartbeatResponse:
         topics = None if names is None else [self.topic(name) for name in names]
-        answer = self.pool.ask(m.ShareGroupHeartbeatRequest(self.group_id, member_id, epoch, None, topics), 1)
-        assert isinstance(answer, m.ShareGroupHeartbeatResponse)
-        return answer
+        return self.pool.ask(m.ShareGroupHeartbeatRequest(self.group_id, member_id, epoch, None, topics), 1)
 
     def join(self, member_id: str, names: list[str]) -> object:
         answer = self._beat(member_id, 0, names)
@@ -126,7 +111,7 @@ class Side:
 
     def describe(self) -> object:
         """State, members, and how often each partition is assigned: to whom, and after how many epochs, may differ."""
-        (group,) = self.pool.ask(m.ShareGroupDescribeRequest([self.group_id]), 1).groups  # type: ignore[attr-defined]
+        (group,) = self.pool.ask(m.ShareGroupDescribeRequest([self.group_id]), 1).groups
         held = Counter(
             (topic.topic_name.rpartition("-")[2], partition)
             for member in group.members
@@ -192,7 +177,7 @@ class Side:
         return self.ask(forgetting.DeleteShareGroupStateRequest("state", topics), 0)
 
 
-def program(seed: int) -> Iterator[tuple[object, ...]]:
+def program(seed: int) -> Iterator[Step]:
     """Most steps make sense, some don't."""
     chance = random.Random(seed)
     yield "initialize", 0, 1, 0
@@ -201,7 +186,7 @@ def program(seed: int) -> Iterator[tuple[object, ...]]:
         yield {"state": _state_step, "group": _group_step, "offsets": _offsets_step}[kind](chance)
 
 
-def _state_step(chance: random.Random) -> tuple[object, ...]:
+def _state_step(chance: random.Random) -> Step:
     partition = chance.choice([0, 0, 0, 1, 2, -1])
     match chance.choices(["initialize", "write", "read", "forget"], [2, 8, 4, 1])[0]:
         case "initialize":
@@ -219,7 +204,7 @@ def _state_step(chance: random.Random) -> tuple[object, ...]:
             return "forget", partition
 
 
-def _group_step(chance: random.Random) -> tuple[object, ...]:
+def _group_step(chance: random.Random) -> Step:
     member_id = chance.choice("abc")
     match chance.choices(["join", "leave", "wrong", "describe", "delete"], [4, 4, 2, 1, 1])[0]:
         case "join":
@@ -234,7 +219,7 @@ def _group_step(chance: random.Random) -> tuple[object, ...]:
             return ("delete_group",)
 
 
-def _offsets_step(chance: random.Random) -> tuple[object, ...]:
+def _offsets_step(chance: random.Random) -> Step:
     names = chance.choice([["t"], ["u", "nope"], ["t", "u"]])
     match chance.choice(["alter", "delete", "all", "named"]):
         case "alter":
@@ -250,5 +235,5 @@ def _offsets_step(chance: random.Random) -> tuple[object, ...]:
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
 def test_same_share_groups(sides: tuple[Side, Side]) -> None:  # GS-01 … GS-19
-    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+    for seed in seeds(12):
         take_steps(sides, program(seed), f"p{seed}")

@@ -3,19 +3,24 @@ for them, what is refused, what is shown, and what the log says of them; tags th
 UnregisterController, which came with the same release.
 """
 
+from typing import Any
+
 import pytest
 from tests.differential.coordinator.log import PARTITIONS, LogTail
 from tests.differential.coordinator.test_streams_groups import PROPERTIES, Side
-from tests.differential.pair import both
-from tests.differential.wire import Pool
+from tests.differential.pair import Asked, both
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
+from groupkeeper.protocol.messages.streams_group_topology_description_update_request import TopologyDescription
 from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
-    TopologyDescription,
-    TopologyDescriptionGlobalStore,
-    TopologyDescriptionNode,
-    TopologyDescriptionSubtopology,
+    TopologyDescriptionGlobalStore as GlobalStore,
+)
+from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
+    TopologyDescriptionNode as Node,
+)
+from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
+    TopologyDescriptionSubtopology as Subtopology,
 )
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
@@ -27,14 +32,12 @@ KEPT = {
         "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
     ),
 }
-SOURCE = TopologyDescriptionNode("in", 1, ["t", "u", "t"], "x", ["x"], ["count", "out", "count"])
-COUNT = TopologyDescriptionNode("count", 2, ["x"], "x", ["words", "words"], [])
-OUT = TopologyDescriptionNode("out", 3, ["x"], "o", ["x"], [])
-GIVEN = TopologyDescription(
-    [TopologyDescriptionSubtopology("0", [SOURCE, COUNT, OUT])], [TopologyDescriptionGlobalStore(SOURCE, COUNT)]
-)
-ODD = TopologyDescription([TopologyDescriptionSubtopology("0", [TopologyDescriptionNode("x", 9)])])
-SWAPPED = TopologyDescription([], [TopologyDescriptionGlobalStore(COUNT, SOURCE)])
+SOURCE = Node("in", 1, ["t", "u", "t"], "x", ["x"], ["count", "out", "count"])
+COUNT = Node("count", 2, ["x"], "x", ["words", "words"], [])
+OUT = Node("out", 3, ["x"], "o", ["x"], [])
+GIVEN = TopologyDescription([Subtopology("0", [SOURCE, COUNT, OUT])], [GlobalStore(SOURCE, COUNT)])
+ODD = TopologyDescription([Subtopology("0", [Node("x", 9)])])
+SWAPPED = TopologyDescription([], [GlobalStore(COUNT, SOURCE)])
 
 
 class DescribingSide(Side):
@@ -42,13 +45,9 @@ class DescribingSide(Side):
 
     def asks(self, member_id: str, epoch: int, version: int = 1) -> object:
         topology = self.topology("plain", 3) if epoch == 0 else None
-        request = asking.StreamsGroupHeartbeatRequest(f"{self.program}-g", member_id, epoch, topology=topology)
-        if epoch == 0:
-            request.rebalance_timeout_ms, request.process_id = 60_000, "p"
-            request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-        answer = self.pool.ask(request, version)
-        self.epochs["g", member_id] = answer.member_epoch  # type: ignore[attr-defined]
-        return answer.member_epoch, answer.topology_description_required  # type: ignore[attr-defined]
+        answer = self._beat("g", member_id, epoch, topology, version)
+        self.epochs["g", member_id] = answer.member_epoch
+        return answer.member_epoch, answer.topology_description_required
 
     def tell(self, description: TopologyDescription, member_id: str, epoch: int, group: str = "g") -> object:
         group_id = f"{self.program}-{group}" if group.strip() else group
@@ -62,34 +61,28 @@ class DescribingSide(Side):
         return self.said(
             [
                 (one.topology_description_status, repr(one.topology_description), one.error_message)
-                for one in answer.groups  # type: ignore[attr-defined]
+                for one in answer.groups
             ]
         )
 
-    def tagged(self, member_id: str, epoch: int, *tags: str, version: int = 1) -> object:
-        given = [asking.KeyValue(tag, "x") for tag in tags]
+    def tagged(self, member_id: str, epoch: int, *tags: str) -> object:
         topology = self.topology("plain", 0) if epoch == 0 else None
-        request = asking.StreamsGroupHeartbeatRequest(f"{self.program}-g", member_id, epoch, topology=topology)
-        request.client_tags = given
-        if epoch == 0:
-            request.rebalance_timeout_ms, request.process_id = 60_000, "p"
-            request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-        return self.said(self.pool.ask(request, version))
-
-    def configs(self) -> list[object]:
-        """The settings that records of the group tell."""
-        return [
-            [(one.key, one.value) for one in record.value.last_assignment_configs or ()]  # type: ignore[union-attr]
-            for record, version in LogTail(self.pool).read([f"{self.program}-g"], at_least=1, seconds=20)
-            if isinstance(record.key, m.StreamsGroupMetadataKey) and version is not None
-        ]
+        given = [asking.KeyValue(tag, "x") for tag in tags]
+        return self.said(self._beat("g", member_id, epoch, topology, 1, client_tags=given))
 
     def logged(self) -> list[object]:
-        """What records say of descriptions."""
+        """What records of the group say of descriptions, and which settings they tell."""
+        records = LogTail(self.pool).read([f"{self.program}-g"], at_least=1, seconds=20)
+        values: list[Any] = [
+            getattr(record, "value", None) for record, _ in records if isinstance(record.key, m.StreamsGroupMetadataKey)
+        ]
         return [
-            (record.value.stored_description_topology_epoch, record.value.failed_description_topology_epoch)  # type: ignore[union-attr]
-            for record, version in LogTail(self.pool).read([f"{self.program}-g"], at_least=1, seconds=20)
-            if isinstance(record.key, m.StreamsGroupMetadataKey) and version is not None
+            (
+                *(one.stored_description_topology_epoch, one.failed_description_topology_epoch),
+                [(each.key, each.value) for each in one.last_assignment_configs or ()],
+            )
+            for one in values
+            if one is not None
         ]
 
 
@@ -146,21 +139,16 @@ def test_the_same_tags() -> None:
             ("tagged", "m", 0),
             ("tagged", "m", 2, "rack"),
             ("tagged", "n", 0, "zone", "rack", "more"),
-            ("configs",),
+            ("logged",),
         ):
             mine, theirs = (side.take(step) for side in sides)
             assert mine == theirs, step
             assert step != ("tagged", "m", 0) or "[zone, rack]" in repr(mine)
 
 
-class PlainSide:
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
-
-
 def test_without_a_plug_in_and_the_same_controllers() -> None:
     request = m.StreamsGroupTopologyDescriptionUpdateRequest("g", "m", 0, GIVEN)
-    with both(PlainSide, {}) as sides:
+    with both(Asked, {}) as sides:
         for asked in (request, *(m.UnregisterControllerRequest(number) for number in (-1, 0, 1, 2, 3000))):
             mine, theirs = (side.pool.ask(asked, 0) for side in sides)
             assert repr(mine) == repr(theirs), asked

@@ -4,15 +4,13 @@ Programs are random, of members that believe their answers and run what they are
 one that is over, may differ: of tasks it is compared how many members have how many.
 """
 
-import os
 import random
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.differential.pair import take_steps
-from tests.differential.wire import Pool
+from tests.differential.pair import Asked, Step, seeds, take_steps
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import offset_commit_request as committing
@@ -20,8 +18,6 @@ from groupkeeper.protocol.messages import streams_group_heartbeat_request as ask
 from groupkeeper.protocol.messages.streams_group_describe_response import TopicInfo
 from groupkeeper.protocol.primitives import Message
 
-PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "12"))
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 STEPS = 30
 PROPERTIES = {
     "offsets.topic.num.partitions": "1",
@@ -35,11 +31,11 @@ _TASKS_TOLD = ("active_tasks", "standby_tasks", "warmup_tasks")
 _IGNORED = frozenset({"throttle_time_ms", "authorized_operations", "assignment", "target_assignment", *_TASKS_TOLD})
 
 
-class Side:
+class Side(Asked):
     """One broker, with the topics and groups of one program."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
+        super().__init__(bootstrap_servers)
         self.program = ""
         self.told: dict[tuple[str, str], m.StreamsGroupHeartbeatResponse] = {}
         self.epochs: dict[tuple[str, str], int] = {}
@@ -54,7 +50,7 @@ class Side:
         deadline = time.monotonic() + SETTLED_S
         while not is_so():  # type: ignore[operator]
             assert time.monotonic() < deadline
-            self.pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=[f"{self.program}-g"]), 6)
+            self.coordinator_error(0, f"{self.program}-g")
             time.sleep(0.02)
 
     def until_topics(self, names: set[str]) -> None:
@@ -80,10 +76,6 @@ class Side:
             return "Internal topics are missing"
         return value.replace(self.program, "P") if isinstance(value, str) else value
 
-    def take(self, step: tuple[object, ...]) -> object:
-        name, *arguments = step
-        return getattr(self, str(name))(*arguments)
-
     def topology(self, shape: str, epoch: int) -> asking.Topology:
         t, u, r, c = (f"{self.program}-{name}" for name in ("t", "u", "r", "c"))
         part, info = asking.Subtopology, asking.TopicInfo
@@ -105,7 +97,13 @@ class Side:
         return asking.Topology(epoch, shapes[shape])
 
     def _beat(
-        self, group: str, member_id: str, epoch: int, topology: asking.Topology | None = None, **more: object
+        self,
+        group: str,
+        member_id: str,
+        epoch: int,
+        topology: asking.Topology | None = None,
+        version: int = 0,
+        **more: object,
     ) -> m.StreamsGroupHeartbeatResponse:
         request = asking.StreamsGroupHeartbeatRequest(f"{self.program}-{group}", member_id, epoch, topology=topology)
         if epoch == 0:
@@ -113,9 +111,7 @@ class Side:
             request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
         for name, value in more.items():
             setattr(request, name, value)
-        answer = self.pool.ask(request, 0)
-        assert isinstance(answer, m.StreamsGroupHeartbeatResponse)
-        return answer
+        return self.pool.ask(request, version)
 
     def _believe(self, group: str, member_id: str, answer: m.StreamsGroupHeartbeatResponse) -> object:
         if not answer.error_code:
@@ -160,10 +156,9 @@ class Side:
     def describe(self, group: str) -> object:
         answer = self.pool.ask(m.StreamsGroupDescribeRequest([f"{self.program}-{group}"]), 0)
         loads = sorted(
-            sum(len(one.partitions) for one in member.assignment.active_tasks)
-            for member in answer.groups[0].members  # type: ignore[attr-defined]
+            sum(len(one.partitions) for one in member.assignment.active_tasks) for member in answer.groups[0].members
         )
-        listed = self.pool.ask(m.ListGroupsRequest([], ["streams"]), 5).groups  # type: ignore[attr-defined]
+        listed = self.pool.ask(m.ListGroupsRequest([], ["streams"]), 5).groups
         return (
             loads,
             self.said(answer),
@@ -181,7 +176,7 @@ class Side:
         return self.said(self.pool.ask(m.DeleteGroupsRequest([f"{self.program}-{group}"]), 2))
 
 
-def program(seed: int) -> Iterator[tuple[object, ...]]:
+def program(seed: int) -> Iterator[Step]:
     """Most steps make sense, some don't."""
     chance = random.Random(seed)
     shape = chance.choice(["plain", "plain", "counting", "joining", "missing", "fixed"])
@@ -225,5 +220,5 @@ _WRONG: list[dict[str, object]] = [
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
 def test_same_streams_groups(sides: tuple[Side, Side]) -> None:
-    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+    for seed in seeds(12):
         take_steps(sides, program(seed), f"p{seed}")

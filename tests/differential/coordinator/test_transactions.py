@@ -1,14 +1,13 @@
 """The same transactions, legal and not, on Apache Kafka 4.4.0 and on our broker: the same codes, epochs and reads."""
 
-import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
-from tests.differential.pair import both
-from tests.differential.wire import Pool
+from tests.differential.pair import Asked, Step, both, seeds
 from tests.patience import until
 
 from groupkeeper.protocol import messages as m
@@ -18,8 +17,6 @@ from groupkeeper.protocol.messages import txn_offset_commit_request as committin
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "40"))
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 STEPS = 40
 PROPERTIES = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
 WAIT_CODES = (3, 5, 6, 14, 15, 16)
@@ -35,20 +32,19 @@ class Believed:
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-class Side:
+class Side(Asked):
     """One broker, and what its producers know: those of one name are rivals for one transactional id."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
+        super().__init__(bootstrap_servers)
         self.now_ms = int(time.time() * 1000)
         self.producers: dict[str, Believed] = {}
         self.program = ""
 
     def prepare(self) -> None:
         for key_type, key in ((0, "g"), (1, "tx")):
-            request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-            self.until(lambda request=request: self.pool.ask(request, 4).coordinators[0].error_code)  # type: ignore[attr-defined]
-        self.until(lambda: self.pool.ask(m.InitProducerIdRequest("first", 1000), 4).error_code)  # type: ignore[attr-defined]
+            self.until(partial(self.coordinator_error, key_type, key))
+        self.until(lambda: self.pool.ask(m.InitProducerIdRequest("first", 1000), 4).error_code)
 
     def until(self, ask: object) -> int:
         """Asks again while a leader or coordinator is on its way."""
@@ -69,7 +65,7 @@ class Side:
     def transactional_id(self) -> str:
         return f"{self.program}-id"
 
-    def take(self, step: Sequence[object]) -> object:
+    def take(self, step: Step) -> object:
         name, who, *arguments = step
         said = getattr(self, str(name))(self.producers[str(who)], *arguments)
         self.settle()
@@ -81,16 +77,15 @@ class Side:
 
     def state(self) -> str:
         answer = self.pool.ask(m.DescribeTransactionsRequest([self.transactional_id]), 0)
-        return str(answer.transaction_states[0].transaction_state)  # type: ignore[attr-defined]
+        return str(answer.transaction_states[0].transaction_state)
 
     # --- steps
 
     def init(self, who: Believed, version: int, claims: bool) -> object:
         claimed = (who.producer_id, who.epoch) if claims and version >= 3 else (-1, -1)
         answer = self.pool.ask(m.InitProducerIdRequest(self.transactional_id, 60_000, *claimed), version)
-        assert hasattr(answer, "error_code")
         if answer.error_code == 0:
-            who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch  # type: ignore[attr-defined]
+            who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch
             who.sequences.clear()
         return answer.error_code, who.epoch
 
@@ -101,12 +96,12 @@ class Side:
             v3_and_below_producer_epoch=who.epoch,
             v3_and_below_topics=[adding.AddPartitionsToTxnTopic(f"{self.program}-{topic}", [0])],
         )
-        (found,) = self.pool.ask(request, version).results_by_topic_v3_and_below  # type: ignore[attr-defined]
+        (found,) = self.pool.ask(request, version).results_by_topic_v3_and_below
         return [one.partition_error_code for one in found.results_by_partition]
 
     def add_offsets(self, who: Believed, version: int) -> object:
         request = m.AddOffsetsToTxnRequest(self.transactional_id, who.producer_id, who.epoch, f"{self.program}-g")
-        return self.pool.ask(request, version).error_code  # type: ignore[attr-defined]
+        return self.pool.ask(request, version).error_code
 
     def commit_offset(self, who: Believed, version: int, offset: int) -> object:
         partitions = [committing.TxnOffsetCommitRequestPartition(0, offset)]
@@ -114,7 +109,7 @@ class Side:
         request = committing.TxnOffsetCommitRequest(
             self.transactional_id, f"{self.program}-g", who.producer_id, who.epoch, topics=[topic]
         )
-        return self.pool.ask(request, version).topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+        return self.pool.ask(request, version).topics[0].partitions[0].error_code
 
     def produce(self, who: Believed, version: int, topic: str, skipped: int) -> object:
         sequence = who.sequences.get((topic, who.epoch), 0) + skipped
@@ -127,23 +122,22 @@ class Side:
         )
         parts = [m.TopicProduceData(f"{self.program}-{topic}", partition_data=[m.PartitionProduceData(0, batch)])]
         answer = self.pool.ask(m.ProduceRequest(self.transactional_id, -1, 5000, parts), version)
-        (found,) = answer.responses[0].partition_responses  # type: ignore[attr-defined]
+        (found,) = answer.responses[0].partition_responses
         if found.error_code == 0:
             who.sequences[topic, who.epoch] = sequence + 1
         return found.error_code, found.base_offset
 
     def end(self, who: Believed, version: int, commit: bool) -> object:
         answer = self.pool.ask(m.EndTxnRequest(self.transactional_id, who.producer_id, who.epoch, commit), version)
-        assert hasattr(answer, "error_code")
         if answer.error_code == 0 and version >= 5:
-            who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch  # type: ignore[attr-defined]
+            who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch
         return answer.error_code, who.epoch
 
     def read(self, who: Believed, topic: str) -> object:
         wanted = FetchPartition(0, -1, 0, partition_max_bytes=1 << 20)
         topics = [FetchTopic(f"{self.program}-{topic}", partitions=[wanted])]
         request = m.FetchRequest(max_wait_ms=0, isolation_level=1, topics=topics)
-        (found,) = self.pool.ask(request, 12).responses[0].partitions  # type: ignore[attr-defined]
+        (found,) = self.pool.ask(request, 12).responses[0].partitions
         aborted = [one.first_offset for one in found.aborted_transactions or ()]
         return found.error_code, found.high_watermark, found.last_stable_offset, len(found.records or b""), aborted
 
@@ -151,14 +145,14 @@ class Side:
         topics = [m.OffsetFetchRequestTopics(f"{self.program}-t", partition_indexes=[0])]
         groups = [m.OffsetFetchRequestGroup(f"{self.program}-g", topics=topics)]
         request = m.OffsetFetchRequest(groups=groups, require_stable=stable)
-        (found,) = self.pool.ask(request, 8).groups[0].topics[0].partitions  # type: ignore[attr-defined]
+        (found,) = self.pool.ask(request, 8).groups[0].topics[0].partitions
         return found.committed_offset, found.error_code
 
     def describe(self, who: Believed) -> object:
         return self.state()
 
 
-def program(seed: int) -> Iterator[tuple[object, ...]]:
+def program(seed: int) -> Iterator[Step]:
     """Steps that more often than not make sense."""
     chance = random.Random(seed)
     has_own_epochs = seed % 2
@@ -197,7 +191,7 @@ def sides() -> Iterator[tuple[Side, Side]]:
 @pytest.mark.timeout(900)
 def test_same_transactions(sides: tuple[Side, Side]) -> None:  # GO-20 … GO-23, GO-40, GO-41
     ours, reference = sides
-    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+    for seed in seeds(40):
         trace = [f"program {seed}"]
         for side in sides:
             side.begin(f"p{seed}")

@@ -2,19 +2,21 @@
 SCRAM users and quotas, whose APIs need the same start, are compared as well.
 """
 
-import os
 import random
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 from tests.apache_kafka import require as require_apache_kafka
 from tests.broker.test_cluster_apis import part, plain
+from tests.differential.pair import FIRST_SEED, seeds
 from tests.differential.security import lived_in
 from tests.differential.security.every_request import EVERYTHING, GROUPS, TOPICS, battery, each, of, shape
 from tests.differential.wire import Connection
+from tests.patience import until
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.protocol import messages as m
@@ -23,9 +25,6 @@ from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(900)]
 
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
-PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "0")) or 60
-SETTLED_S = 20.0
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 ASKERS = {"alice": ("alice", "127.0.0.1"), "alice elsewhere": ("alice", "127.0.0.2"), "bob": ("bob", "127.0.0.1")}
@@ -73,27 +72,21 @@ class Side:
         topics = [part(19, "CreatableTopic", name=name, num_partitions=1, replication_factor=1) for name in TOPICS]
         self.ask(self.admin, m.CreateTopicsRequest(topics=topics, timeout_ms=20_000), 7)
         asked = each(3, "MetadataRequestTopic", TOPICS)
-        deadline = time.monotonic() + 60
-        while any(one.error_code for one in self.ask(self.admin, of(3, asked), 12).topics):
-            assert time.monotonic() < deadline
+        until(lambda: not any(one.error_code for one in self.ask(self.admin, of(3, asked), 12).topics))
         found = self.ask(self.admin, of(3, asked), 12).topics
         topic_ids = {one.name: one.topic_id for one in found}
         self.battery = {**battery(topic_ids), **lived_in.more(topic_ids)}
         for key_type, key in ((0, "ga"), (1, "xa")):
-            while (
-                self.ask(self.admin, m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 4)
-                .coordinators[0]
-                .error_code
-            ):
-                assert time.monotonic() < deadline
-        while self.ask(self.admin, *battery()["InitProducerId xa"]).error_code:
-            assert time.monotonic() < deadline
+            request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+            until(lambda request=request: not self.ask(self.admin, request, 4).coordinators[0].error_code)  # type: ignore[misc]
+        until(lambda: not self.ask(self.admin, *battery()["InitProducerId xa"]).error_code)
         for group in GROUPS:
-            while shape(self.ask(self.admin, *battery()[f"OffsetCommit {group}"]))["topics"][-1]["partitions"][0][
-                "error_code"
-            ]:
-                assert time.monotonic() < deadline
+            until(partial(self._commits, group))
         lived_in.settle(lambda request, version: self.ask(self.admin, request, version))
+
+    def _commits(self, group: str) -> bool:
+        topics = self.ask(self.admin, *battery()[f"OffsetCommit {group}"]).topics
+        return not topics[-1].partitions[0].error_code
 
     def hold(self, acls: list[m.AclCreation]) -> list[Any]:
         """Has these ACLs and no others; returns what Kafka said to each."""
@@ -114,9 +107,7 @@ class Side:
         return [answer.error_code, answer.error_message, sorted(found)]
 
     def _settle(self, count: int) -> None:
-        deadline = time.monotonic() + SETTLED_S
-        while len(self.acls(*EVERYTHING)[2]) != count:
-            assert time.monotonic() < deadline
+        until(lambda: len(self.acls(*EVERYTHING)[2]) == count)
 
 
 OPERATIONS = {
@@ -229,12 +220,12 @@ def told(message: Message) -> list[str]:
     return [repr(getattr(message, name)) for name in message.__slots__]
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + PROGRAMS))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_same_answers(sides: tuple[Side, Side], seed: int) -> None:
     compare(sides, seed)
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + PROGRAMS))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_same_answers_where_everyone_may(open_sides: tuple[Side, Side], seed: int) -> None:
     compare(open_sides, seed)
 
@@ -448,9 +439,7 @@ def without_clock(answer: Any) -> list[Any]:
 
 
 def settle_tokens(side: Side, count: int) -> None:
-    deadline = time.monotonic() + SETTLED_S
-    while len(side.ask(side.admin, of(41, None), 3).tokens) != count:
-        assert time.monotonic() < deadline
+    until(lambda: len(side.ask(side.admin, of(41, None), 3).tokens) == count)
 
 
 OWNERS: tuple[list[str] | None, ...] = (None, [], ["alice"], ["bob"], ["a"], ["nope"])

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from tests.differential.coordinator.classic.edges import GROUP
 from tests.differential.coordinator.classic.steps import PARTITIONS, TOPICS, Program, Step
 from tests.differential.coordinator.log import Line, LogTail
-from tests.differential.wire import Connection, Pool
+from tests.differential.pair import ATTEMPTS, Asked
+from tests.differential.wire import Connection
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import Message, RootMessage
@@ -18,7 +19,6 @@ ANSWERED_S = 5.0
 PARKED_S = 0.25
 """How long the reference is waited for before a call that our broker parks counts as parked there too."""
 OURS_S = 0.08
-ATTEMPTS = 3
 SETTLED_S = 1.0
 """How long a difference in what is read may last."""
 
@@ -35,32 +35,25 @@ class Undecided(Exception):
     """The brokers chose differently where both may choose (who leads, which of two equal protocols)."""
 
 
-@dataclass
-class Side:
+class Side(Asked):
     """One broker, with the ids it gave to the program's symbols."""
 
-    bootstrap_servers: InitVar[str]
-    topic_ids: dict[str, str] = field(default_factory=dict)
-    ids: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(bootstrap_servers)
         self.log = LogTail(self.pool)
+        self.topic_ids: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
 
     def prepare(self) -> None:
         """Creates the topics and waits for the coordinator."""
         self.pool.ask(m.DeleteGroupsRequest([""]), 2)
         topics = [m.CreatableTopic(one, PARTITIONS, 1) for one in TOPICS]
-        created = self.pool.ask(m.CreateTopicsRequest(topics, 30_000), 7)
-        assert isinstance(created, m.CreateTopicsResponse)
+        self.pool.ask(m.CreateTopicsRequest(topics, 30_000), 7)
         while True:
             found = self.pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-            assert isinstance(found, m.FindCoordinatorResponse)
             metadata = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(name=one) for one in TOPICS]), 12)
-            assert isinstance(metadata, m.MetadataResponse)
             groups = [m.OffsetFetchRequestGroup(str(n)) for n in range(40)]
             fetched = self.pool.ask(m.OffsetFetchRequest(groups=groups), 8)
-            assert isinstance(fetched, m.OffsetFetchResponse)
             are_loaded = all(one.error_code == 0 for one in fetched.groups)
             is_ready = all(one.error_code == 0 and len(one.partitions) == PARTITIONS for one in metadata.topics)
             if is_ready and are_loaded and found.coordinators[0].error_code == 0:

@@ -1,15 +1,12 @@
 """The same group requests to Apache Kafka 4.4.0 and to our broker: the same answers, and the same calls parked."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from tests.differential.coordinator.classic.compare import Comparison, Side, Undecided, require_same
 from tests.differential.coordinator.classic.edges import edges
-from tests.differential.pair import both
+from tests.differential.pair import both, seeds
 
-PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "40"))
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 STEPS = 30
 PROPERTIES = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "4"}
 
@@ -32,9 +29,9 @@ def test_same_answers_at_the_edges(comparison: Comparison) -> None:  # GW-06, GO
 @pytest.mark.timeout(900)
 def test_same_answers(comparison: Comparison) -> None:  # GC-*, GO-*, GD-*, K88-*, K496-*, K518-*: what clients see
     undecided = 0
-    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+    for seed in seeds(40):
         try:
             comparison.run(seed, STEPS)
         except Undecided:
             undecided += 1
-    assert undecided < PROGRAMS / 2
+    assert undecided < len(seeds(40)) / 2

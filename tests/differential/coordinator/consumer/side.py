@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from tests.differential.coordinator.log import PARTITIONS, Line, LogTail
-from tests.differential.wire import Connection, Pool
+from tests.differential.pair import Asked
+from tests.differential.wire import Connection
 from tests.patience import until
 
 from groupkeeper.protocol import messages as m
@@ -31,11 +32,11 @@ class Belief:
     owned: list[tuple[bytes, list[int]]] = field(default_factory=list)
 
 
-class Side:
+class Side(Asked):
     """A broker; `begin` starts a program in a group of its own."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.pool = Pool(bootstrap_servers)
+        super().__init__(bootstrap_servers)
         self.group_id = ""
         self.topic_ids: dict[str, bytes] = {}
         self.name_by_id: dict[bytes, str] = {}
@@ -48,9 +49,8 @@ class Side:
         self.make_topics(TOPICS)
 
         def is_ready() -> bool:
-            found = self.pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
             fetched = self.pool.ask(m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g")]), 8)
-            return found.coordinators[0].error_code == 0 == fetched.groups[0].error_code  # type: ignore[attr-defined]
+            return self.coordinator_error(0, "g") == 0 == fetched.groups[0].error_code
 
         until(is_ready)
         self.log = LogTail(self.pool)
@@ -62,7 +62,6 @@ class Side:
 
         def is_known() -> bool:
             known = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(name=one) for one in counts]), 12)
-            assert isinstance(known, m.MetadataResponse)
             self.topic_ids |= {one.name or "": one.topic_id for one in known.topics if one.error_code == NONE}
             return all(len(one.partitions) == counts[one.name or ""] for one in known.topics)
 
@@ -89,7 +88,7 @@ class Side:
 
         def are_deleted() -> bool:
             answer = self.pool.ask(fetch, 8)
-            return all(topic.name != name for topic in answer.groups[0].topics)  # type: ignore[attr-defined]
+            return all(topic.name != name for topic in answer.groups[0].topics)
 
         until(are_deleted)
 
@@ -106,7 +105,6 @@ class Side:
             answer = self.pool.ask(
                 m.ConsumerGroupHeartbeatRequest(probe, "p", 0, None, None, 9_000, [name], None, None, []), 0
             )
-            assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
             assert answer.assignment is not None, answer
             return sum(len(one.partitions) for one in answer.assignment.topic_partitions) == count
 

@@ -4,7 +4,6 @@ Programs are random series of requests of both protocols to one group. The range
 ids that they choose themselves, so that assignments are the same.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,10 +12,8 @@ from tests.differential.coordinator.consumer.compare import Comparison, Undecide
 from tests.differential.coordinator.consumer.side import Side
 from tests.differential.coordinator.consumer.steps import Program
 from tests.differential.coordinator.consumer.uniform import CountingSide, UniformProgram
-from tests.differential.pair import brokers, sides_of
+from tests.differential.pair import brokers, seeds, sides_of
 
-PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "100"))
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 PROPERTIES = {
     "offsets.topic.num.partitions": "4",
     "group.consumer.assignors": "range,uniform",
@@ -46,17 +43,17 @@ def prepared(servers: tuple[str, str], kind: type[Side]) -> Iterator[tuple[Side,
 def test_same_consumer_groups(servers: tuple[str, str]) -> None:  # GN-*, GM-*, GO-06, GO-07, GF-02, GR-10, K1099-*
     undecided = 0
     with prepared(servers, Side) as sides:
-        for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+        for seed in seeds(100):
             try:
                 Comparison(*sides).run(Program(seed))
             except Undecided:
                 undecided += 1
-    assert undecided <= PROGRAMS // 10, f"{undecided} of {PROGRAMS} programs came to no end"
+    assert undecided <= len(seeds(100)) // 10, f"{undecided} programs came to no end"
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(3600)
 def test_same_shares_by_the_uniform_assignor(servers: tuple[str, str]) -> None:  # GN-11, GN-12, GN-14, GN-17, GN-22
     with prepared(servers, CountingSide) as sides:
-        for seed in range(FIRST_SEED, FIRST_SEED + max(PROGRAMS // 10, 1)):
+        for seed in seeds(10):
             UniformProgram(sides, seed).run()
