@@ -175,13 +175,14 @@ async def test_locks_end_though_the_clock_is_set_back(broker: Broker, monkeypatc
     assert await bob.take(wait_ms=20_000) == [(0, 9, 2)]
 
 
-async def test_a_lock_can_be_renewed(broker: Broker) -> None:
+async def test_a_lock_can_be_renewed(start: Start) -> None:
+    broker = await start(properties=SHORT | {"group.share.record.lock.duration.ms": 2000})
     alice, bob = await members(broker, 2)
     assert await alice.take() == [(0, 9, 1)]
     loop = asyncio.get_running_loop()
     begun = loop.time()
     waiting = asyncio.ensure_future(bob.take(wait_ms=20_000))
-    while loop.time() < begun + 1.5:
+    while loop.time() < begun + 2.5:
         renewed = await alice.fetch(said=[(0, 9, RENEW)], is_renewal=True)
         assert (renewed.acknowledge_error_code, renewed.acquired_records) == (NONE, [])
         await asyncio.sleep(0.1)

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
-from tests.broker.conftest import Wire
+from tests.broker.conftest import Connect, Wire
 
+from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 from groupkeeper.security.mechanisms.scram import ScramClient
+
+USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 
 
 def plain(username: str, password: str, authorization_id: str = "") -> bytes:
@@ -29,6 +32,13 @@ async def log_in(wire: Wire, username: str, password: str) -> m.SaslAuthenticate
     return await token(wire, plain(username, password))
 
 
+async def logged_in(connect: Connect, broker: Broker, user: str) -> Wire:
+    """A connection of one of the `USERS`."""
+    wire = await connect(broker)
+    assert (await log_in(wire, user, USERS[user])).error_code == 0
+    return wire
+
+
 async def log_in_by_scram(
     wire: Wire, mechanism: str, username: str, password: str, extensions: tuple[tuple[str, str], ...] = ()
 ) -> m.SaslAuthenticateResponse:
@@ -44,6 +54,17 @@ async def log_in_by_scram(
     if not answer.error_code:
         assert client.answer(answer.auth_bytes) is None
     return answer
+
+
+def of_librdkafka(servers: str, username: str, password: str, mechanism: str = "PLAIN") -> dict[str, Any]:
+    """The settings of a client."""
+    return {
+        "bootstrap.servers": servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": username,
+        "sasl.password": password,
+    }
 
 
 def brokers_by_token(servers: str, fresh: Callable[[], str]) -> list[int]:

@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.broker.security.logins import of_librdkafka
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
@@ -54,15 +55,7 @@ def test_a_broker_with_users_and_acls() -> None:
     users = {"alice": "alice-secret", "bob": "bob-secret"}
     with BackgroundBroker(users=users, acls=["alice CREATE,DESCRIBE TOPIC a-*"]) as broker:
         for user, topics in (("alice", ["a-1"]), ("bob", [])):
-            client = AdminClient(
-                {
-                    "bootstrap.servers": broker.bootstrap_servers,
-                    "security.protocol": "SASL_PLAINTEXT",
-                    "sasl.mechanism": "PLAIN",
-                    "sasl.username": user,
-                    "sasl.password": users[user],
-                }
-            )
+            client = AdminClient(of_librdkafka(broker.bootstrap_servers, user, users[user]))
             for name in ("a-1", "b"):
                 if name in topics:
                     client.create_topics([NewTopic(name, 1, 1)])[name].result(20)

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.broker.conftest import Connect, Start, Wire
-from tests.broker.security.logins import log_in
+from tests.broker.security.logins import USERS, logged_in, of_librdkafka
 from tests.broker.started import Begin
 from tests.broker.test_cluster_apis import part
 
@@ -26,7 +27,6 @@ from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 SETTINGS = {"authorizer.class.name": STANDARD, "super.users": "User:root;User:admin"}
 TOPIC_FAILED, GROUP_FAILED, CLUSTER_FAILED = 29, 30, 31
 
@@ -40,12 +40,7 @@ async def broker(start: Start) -> Broker:
 
 @pytest.fixture
 def log_in_as(connect: Connect) -> LogIn:
-    async def login(broker: Broker, user: str) -> Wire:
-        wire = await connect(broker)
-        assert (await log_in(wire, user, USERS[user])).error_code == 0
-        return wire
-
-    return login
+    return partial(logged_in, connect)
 
 
 def creation(**changes: Any) -> m.AclCreation:
@@ -233,16 +228,7 @@ def test_they_outlive_a_killed_broker_and_librdkafka_uses_them(begin: Begin) -> 
     words += [f"--property={name}={value}" for name, value in SETTINGS.items()]
 
     def client(kind: Any, address: str, user: str) -> Any:
-        return kind(
-            {
-                "bootstrap.servers": address,
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "SCRAM-SHA-256",
-                "sasl.username": user,
-                "sasl.password": USERS[user],
-                "log_level": 0,
-            }
-        )
+        return kind(of_librdkafka(address, user, USERS[user], "SCRAM-SHA-256") | {"log_level": 0})
 
     def acl(name: str, operation: AclOperation) -> AclBinding:
         return AclBinding(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.broker.conftest import Wire
 from tests.broker.security.logins import log_in
+from tests.patience import becomes
 from tests.unit.client.sasl_broker import start
 from tests.unit.security import logins
 
@@ -103,8 +104,9 @@ async def test_mutated_logins(broker: Broker, tmp_path: Path, seed: int, caplog:
     async def attack(sent: bytes) -> None:
         wire = await Wire.open(broker.bootstrap_servers)
         wire.writer.write(sent)
-        with suppress(TimeoutError, ConnectionError):  # it may wait for the rest of a frame
-            await asyncio.wait_for(wire.reader.read(), 0.2)
+        wire.writer.write_eof()
+        with suppress(ConnectionError):
+            await wire.reader.read()
         wire.writer.close()
 
     for _ in range(CONVERSATIONS // 15):
@@ -119,7 +121,7 @@ async def test_mutated_logins(broker: Broker, tmp_path: Path, seed: int, caplog:
 
 
 async def test_a_flood_of_wrong_passwords(tmp_path: Path) -> None:
-    settings = {"connection.failed.authentication.delay.ms": "1000"}
+    settings = {"connection.failed.authentication.delay.ms": "3000"}
     async with Broker(properties=settings, users={"alice": "alice-secret"}) as broker:
         good = await Wire.open(broker.bootstrap_servers)
         assert not (await log_in(good, "alice", "alice-secret")).error_code
@@ -129,17 +131,14 @@ async def test_a_flood_of_wrong_passwords(tmp_path: Path) -> None:
         began = time.monotonic()
         await asyncio.sleep(0.1)
         assert (await good.call(m.ListGroupsRequest(), 4)).error_code == 0
-        served = time.monotonic() - began
+        assert not any(guess.done() for guess in guesses)
         answers = await asyncio.gather(*guesses)
         assert {answer.error_code for answer in answers} == {58}
-        assert time.monotonic() - began >= 0.95
-        assert served < 0.9  # none of the guesses has its answer yet
+        assert time.monotonic() - began >= 2.95
         for wire in wires:
             assert await wire.is_closed()
             wire.writer.close()
-        await asyncio.sleep(0.1)
-        assert len(broker.server.connections) == 1
-        assert len(asyncio.all_tasks()) <= before
+        await becomes(lambda: len(broker.server.connections) == 1 and len(asyncio.all_tasks()) <= before)
 
 
 async def test_handshakes_that_do_not_go_on(broker: Broker) -> None:
@@ -153,7 +152,7 @@ async def test_handshakes_that_do_not_go_on(broker: Broker) -> None:
         assert await asyncio.wait_for(wire.is_closed(), 10)
         wire.writer.close()
     assert (await good.call(m.ListGroupsRequest(), 4)).error_code == 0
-    assert len(broker.server.connections) == 1
+    await becomes(lambda: len(broker.server.connections) == 1)
 
 
 async def test_tls_handshakes_that_do_not_go_on() -> None:
@@ -165,13 +164,13 @@ async def test_tls_handshakes_that_do_not_go_on() -> None:
         for wire in wires:
             assert len(await asyncio.wait_for(wire.reader.read(), 10)) < 20  # an alert at most
             wire.writer.close()
-        assert not broker.server.connections
+        await becomes(lambda: not broker.server.connections)
 
 
 @pytest.mark.parametrize("has_more", [False, True])
 async def test_who_does_not_hear_the_end_of_tls_sees_that_of_the_connection(*, has_more: bool) -> None:
     """Java's client may read it along with an answer and leave it at that."""
-    settings = {"groupkeeper.authentication.timeout.ms": "300"}
+    settings = {"groupkeeper.authentication.timeout.ms": "1000"}
     async with Broker(properties=settings, users={"alice": "alice-secret"}, tls=True) as broker:
         wire = await Wire.open(broker.bootstrap_servers)
         sent, received = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -188,7 +187,7 @@ async def test_who_does_not_hear_the_end_of_tls_sees_that_of_the_connection(*, h
         wire.writer.write(sent.read())
         await wire.reader.read(1 << 16)
         if has_more:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1.2)
             channel.write(b"xx")
             wire.writer.write(sent.read())
         with suppress(ConnectionError):

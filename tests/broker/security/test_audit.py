@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
 )
 from confluent_kafka.admin import ResourceType as ResourceType_
+from tests.broker.security.logins import of_librdkafka
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
@@ -31,14 +32,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def login(broker: BackgroundBroker, password: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": broker.bootstrap_servers,
-        "client.id": "app",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": "alice",
-        "sasl.password": password,
-    }
+    return of_librdkafka(broker.bootstrap_servers, "alice", password) | {"client.id": "app"}
 
 
 @pytest.mark.parametrize("has_allowed", [True, False])

@@ -1,7 +1,6 @@
 """Other people's clients log in by their own configuration, and produce and consume."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import aiokafka
 import confluent_kafka
@@ -9,6 +8,7 @@ import kafka
 import kafka.errors
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.broker.security.logins import of_librdkafka
 from tests.patience import until
 
 from groupkeeper.testing.background import BackgroundBroker
@@ -28,13 +28,7 @@ def broker() -> Iterator[BackgroundBroker]:
 @pytest.mark.parametrize("username", USERS)
 def test_librdkafka(broker: BackgroundBroker, mechanism: str, username: str) -> None:
     topic = f"rd-{mechanism}-{username}"
-    settings: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": broker.bootstrap_servers,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.username": username,
-        "sasl.password": USERS[username],
-    }
+    settings = of_librdkafka(broker.bootstrap_servers, username, USERS[username], mechanism)
     producer = confluent_kafka.Producer(settings)
     producer.produce(topic, b"value")
     assert producer.flush(20) == 0
@@ -49,14 +43,8 @@ def test_librdkafka(broker: BackgroundBroker, mechanism: str, username: str) -> 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_librdkafka_is_refused(broker: BackgroundBroker, mechanism: str) -> None:
     reasons: list[str] = []
-    settings: dict[str, Any] = {
-        "bootstrap.servers": broker.bootstrap_servers,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.username": "alice",
-        "sasl.password": "guess",
-        "error_cb": lambda error: reasons.append(error.name()),
-    }
+    settings = of_librdkafka(broker.bootstrap_servers, "alice", "guess", mechanism)
+    settings["error_cb"] = lambda error: reasons.append(error.name())
     admin = AdminClient(settings)
     with pytest.raises(confluent_kafka.KafkaException):
         admin.list_topics(timeout=0.5)

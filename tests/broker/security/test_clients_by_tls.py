@@ -90,28 +90,16 @@ def test_kafka_python_by_token(tokens: Door) -> None:
 
 
 async def test_aiokafka_by_certificate(certificates: Door) -> None:
-    await send(
-        aiokafka.AIOKafkaProducer(
-            bootstrap_servers=certificates.bootstrap_servers,
-            security_protocol="SSL",
-            ssl_context=certificates.context(),
-        )
-    )
+    await send(certificates, security_protocol="SSL", ssl_context=certificates.context())
 
 
 async def test_aiokafka_by_token(tokens: Door) -> None:
-    await send(
-        aiokafka.AIOKafkaProducer(
-            bootstrap_servers=tokens.bootstrap_servers,
-            security_protocol="SASL_SSL",
-            ssl_context=ssl.create_default_context(cafile=tokens.ca),
-            sasl_mechanism="OAUTHBEARER",
-            sasl_oauth_token_provider=AioToken(),
-        )
-    )
+    oauth = {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": AioToken()}
+    await send(tokens, security_protocol="SASL_SSL", ssl_context=ssl.create_default_context(cafile=tokens.ca), **oauth)
 
 
-async def send(producer: aiokafka.AIOKafkaProducer) -> None:
+async def send(door: Door, **settings: object) -> None:
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=door.bootstrap_servers, **settings)
     await producer.start()
     assert (await producer.send_and_wait("aio", b"value")).offset == 0
     await producer.stop()

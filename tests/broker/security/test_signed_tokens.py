@@ -20,6 +20,7 @@ from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
 from groupkeeper.broker.security.jwks import Intervals, KeySource
 from groupkeeper.broker.security.signed_tokens import Expected, SignedTokens
+from groupkeeper.protocol import messages as m
 from groupkeeper.security.mechanisms.mechanism import BadToken
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -233,18 +234,20 @@ async def broker(issuer: Issuer) -> AsyncIterator[Broker]:
         yield started
 
 
-async def test_logins(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+async def log_in_by(text: str, broker: Broker) -> tuple[Wire, m.SaslAuthenticateResponse]:
     wire = await Wire.open(broker.bootstrap_servers)
     await handshake(wire, "OAUTHBEARER")
-    answer = await token(wire, f"n,,\x01auth=Bearer {fresh()}\x01\x01".encode())
+    return wire, await token(wire, f"n,,\x01auth=Bearer {text}\x01\x01".encode())
+
+
+async def test_logins(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    wire, answer = await log_in_by(fresh(), broker)
     assert (answer.error_code, answer.auth_bytes) == (0, b"")
     (connection,) = broker.server.connections
     assert connection.identity.principal == "User:alice"
     wire.writer.close()
-    wire = await Wire.open(broker.bootstrap_servers)
-    await handshake(wire, "OAUTHBEARER")
     bad = fresh(aud="web")
-    await token(wire, f"n,,\x01auth=Bearer {bad}\x01\x01".encode())
+    wire, _ = await log_in_by(bad, broker)
     assert (await token(wire, b"\x01")).error_message == '{"status":"invalid_token"}'
     wire.writer.close()
     assert "its audience is not an expected one" in caplog.text
@@ -271,9 +274,7 @@ async def test_settings_of_the_listener(
     issuer: Issuer, more: dict[str, str], claims: dict[str, Any], principal: str
 ) -> None:
     async with Broker(properties=settings(issuer.url, **more)) as broker:
-        wire = await Wire.open(broker.bootstrap_servers)
-        await handshake(wire, "OAUTHBEARER")
-        await token(wire, f"n,,\x01auth=Bearer {fresh(**claims)}\x01\x01".encode())
+        wire, _ = await log_in_by(fresh(**claims), broker)
         (connection,) = broker.server.connections
         assert connection.identity.principal == principal
         await wire.close()
@@ -292,9 +293,7 @@ async def test_when_keys_are_read_again(issuer: Issuer) -> None:
 
 async def test_known_keys_outlive_a_change_of_other_settings(broker: Broker, issuer: Issuer) -> None:
     async def answer() -> int:
-        wire = await Wire.open(broker.bootstrap_servers)
-        await handshake(wire, "OAUTHBEARER")
-        found = await token(wire, f"n,,\x01auth=Bearer {fresh()}\x01\x01".encode())
+        wire, found = await log_in_by(fresh(), broker)
         wire.writer.close()
         return len(found.auth_bytes)  # none, or what is wrong
 

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.conftest import Connect, Wire
-from tests.broker.security.logins import log_in, log_in_by_scram
+from tests.broker.security.logins import USERS, log_in_by_scram, logged_in
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnsupportedVersion
 
-USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 SETTINGS = {
     "delegation.token.secret.key": "a long secret of the cluster",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -19,12 +18,6 @@ SETTINGS = {
 }
 DISABLED, NOT_FOUND, MISMATCH, NOT_ALLOWED, UNAUTHORIZED, EXPIRED, BAD_TYPE = 61, 62, 63, 64, 65, 66, 67
 DAY_MS = 86_400_000
-
-
-async def logged_in(connect: Connect, broker: Broker, user: str) -> Wire:
-    wire = await connect(broker)
-    assert (await log_in(wire, user, USERS[user])).error_code == 0
-    return wire
 
 
 async def log_in_by_token(wire: Wire, made: Any, mechanism: str = "SCRAM-SHA-256") -> Any:
