@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from confluent_kafka.admin import OffsetSpec as End
 from tests.patience import until
 
@@ -44,16 +44,38 @@ def produce(
     partitions: Sequence[int] = (0,),
     *,
     times_ms: Iterable[int] = (),
+    keys: Iterable[bytes] = (),
     client: Mapping[str, str | int] = {},
 ) -> None:
-    """Records of these values, in the partitions by turns. Without `times_ms`, they are of now; `client` has
-    settings of librdkafka.
+    """Records of these values, in the partitions by turns. Without `times_ms`, they are of now, without `keys` they
+    have none; `client` has settings of librdkafka.
     """
     producer = Producer({"bootstrap.servers": servers, **client})
-    times = iter(times_ms)
+    times, given = iter(times_ms), iter(keys)
     for value, partition in zip(values, cycle(partitions), strict=False):
-        producer.produce(topic, value, partition=partition, timestamp=next(times, 0))
+        producer.produce(topic, value, next(given, None), partition, timestamp=next(times, 0))
     assert producer.flush(PATIENCE_S) == 0
+
+
+def begin_transaction(
+    servers: str, transactional_id: str, topic: str, values: Sequence[bytes], /, partition: int = 0, **client: str | int
+) -> Producer:
+    """A producer with an open transaction, in which it has written these records."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": transactional_id, **client})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(PATIENCE_S) == 0
+    return producer
+
+
+def begin_with_the_first_record(servers: str, group_id: str) -> None:
+    """A share group begins with the next one otherwise."""
+    earliest = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[earliest])
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
 
 
 def cut(servers: str, topic: str, offset: int, partition: int = 0) -> None:

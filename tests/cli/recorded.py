@@ -30,7 +30,7 @@ def differing(stage: Stage, servers: str, folder: Path, run: Run) -> dict[str, t
 
 
 def _same(command: str, ours: Output, theirs: Output) -> bool:
-    return _sorted_lines(ours) == _sorted_lines(theirs) if _has_hash_order(command) else ours == theirs
+    return sorted_lines(ours) == sorted_lines(theirs) if _has_hash_order(command) else ours == theirs
 
 
 def _has_hash_order(command: str) -> bool:
@@ -38,5 +38,6 @@ def _has_hash_order(command: str) -> bool:
     return "--reset-offsets" in command or "--list" in command or command.startswith("kafka-streams-groups --describe")
 
 
-def _sorted_lines(run: Output) -> tuple[int, list[str], list[str]]:
+def sorted_lines(run: Output) -> tuple[int, list[str], list[str]]:
+    """In any order: the official tool prints the rows of a hash table as they come."""
     return run.status, sorted(run.output.split("\n")), sorted(run.errors.split("\n"))

@@ -258,6 +258,9 @@ ACTIVE = Stage(
     ],
 )
 
+BOTH = Stage("both", RECORDS, INACTIVE.starts, {**INACTIVE.commits, **ACTIVE.commits}, ACTIVE.live[:1])
+"""Of the groups of `ACTIVE` only the first."""
+
 SHARE_EMPTY = Stage("share-empty")
 
 SHARE = Stage(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from tests.acts import make_topic
+from tests.acts import begin_transaction, make_topic
 from tests.times_and_transactions import STRAY, write_stray
 
 from groupkeeper.cli.main import main
@@ -31,14 +31,7 @@ def producer(servers: str, request: pytest.FixtureRequest) -> Producer:
     """Has written two records of an open transaction to a topic with the test's name, which is also its id."""
     name = request.node.name
     make_topic(servers, name)
-    properties = {"transactional.id": name, "transaction.timeout.ms": TIMEOUT_MS}
-    producer = Producer({"bootstrap.servers": servers, **properties})
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    for _ in range(2):
-        producer.produce(name, b"x")
-    assert producer.flush(20) == 0
-    return producer
+    return begin_transaction(servers, name, name, [b"x"] * 2, **{"transaction.timeout.ms": TIMEOUT_MS})
 
 
 def stray(servers: str, topic: str, age_ms: int) -> None:
@@ -174,11 +167,8 @@ def test_what_is_held_is_null_where_it_is_not_known(capsys: pytest.CaptureFixtur
         servers = broker.bootstrap_servers
         for topic in ("seen", "other"):
             make_topic(servers, topic)
-        producer = Producer({"bootstrap.servers": servers, "transactional.id": "both"})
-        producer.init_transactions(20)
-        producer.begin_transaction()
-        for topic in ("seen", "other"):
-            producer.produce(topic, b"x")
+        producer = begin_transaction(servers, "both", "seen", [b"x"])
+        producer.produce("other", b"x")
         assert producer.flush(20) == 0
         for words, held in (([], 2), (["--topic", "seen"], None)):
             assert main(["transactions", "list", *words, "--bootstrap-server", servers, "--output", "json"]) == 0

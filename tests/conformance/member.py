@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from tests.conformance.clients import CLIENTS, Client, Consumer, ConsumerOptions, Received, TopicPartition
 
@@ -80,18 +80,12 @@ class Member:
             raise self.error
 
 
-class MemberProgram:
-    """The same in a process, which prints its assignment after each change; `kill` is a crash."""
+class Program:
+    """A process that says in lines what it sees; it ends by itself when its input does. `kill` is a crash."""
 
-    def __init__(self, client: Client, servers: str, options: ConsumerOptions, topics: list[str]) -> None:
-        spec = {"client": client.name, "servers": servers, "options": asdict(options), "topics": topics}
-        self.assignment: set[TopicPartition] = set()
+    def __init__(self, command: list[str], errors: int | IO[bytes] | None = None) -> None:
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.conformance.member", json.dumps(spec)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT
         )
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -105,12 +99,38 @@ class MemberProgram:
     def _read(self) -> None:
         assert self._child.stdout is not None
         for line in self._child.stdout:
-            self.assignment = {TopicPartition(*p) for p in json.loads(line)}
+            self.hear(line)
+
+    def hear(self, line: str) -> None:
+        raise NotImplementedError
+
+    def tell(self, line: str) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(line)
+        self._child.stdin.flush()
+
+    def stop(self) -> None:
+        """Leaves as a client leaves that is closed."""
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        assert self._child.wait(60) == 0
 
     def kill(self) -> None:
         self._child.kill()
         self._child.wait()
         self._thread.join(5)
+
+
+class MemberProgram(Program):
+    """The same in a process, which prints its assignment after each change."""
+
+    def __init__(self, client: Client, servers: str, options: ConsumerOptions, topics: list[str]) -> None:
+        spec = {"client": client.name, "servers": servers, "options": asdict(options), "topics": topics}
+        self.assignment: set[TopicPartition] = set()
+        super().__init__([sys.executable, "-m", "tests.conformance.member", json.dumps(spec)])
+
+    def hear(self, line: str) -> None:
+        self.assignment = {TopicPartition(*p) for p in json.loads(line)}
 
 
 def main(spec: dict[str, Any]) -> None:

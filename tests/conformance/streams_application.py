@@ -1,24 +1,22 @@
 """A real application of Kafka Streams 4.4.0, in a process of its own (java/WordCount.java)."""
 
 import shutil
-import subprocess
-import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, TopicPartition
+from tests.acts import committed_offsets
 from tests.conformance.brokers import wait_for
+from tests.conformance.member import Program
 from tools.apache_kafka import cache_folder, fetch_streams
 
 SOURCE = Path(__file__).parent / "java" / "WordCount.java"
 START_TIMEOUT_S = 90
 
 
-class WordCount:
+class WordCount(Program):
     """Counts words of `source` in `target` from creation to `stop`; its local state is new each time."""
 
     def __init__(
@@ -30,58 +28,29 @@ class WordCount:
         given = [f"{name}={value}" for name, value in properties.items()]
         jars = f"{cache_folder()}/jars/*:{fetch_streams()}/*"
         logging = f"-Dlog4j2.configurationFile={cache_folder() / 'log4j2.properties'}"
+        java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", logging, "-cp", jars, str(SOURCE)]
         with self._log.open("ab") as log:
-            self._child = subprocess.Popen(
-                ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", logging, "-cp", jars, str(SOURCE),
-                 servers, group, source, target, str(self._folder), *given],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )  # fmt: skip
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+            super().__init__([*java, servers, group, source, target, str(self._folder), *given], log)
 
     def __enter__(self) -> Self:
         try:
             wait_for(self._is_running, "the state RUNNING", START_TIMEOUT_S)
         except AssertionError:
-            self._end()
+            self.kill()
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        self._child.kill()
-        self._child.wait()
-        self._thread.join(5)
+    def kill(self) -> None:
+        super().kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _read(self) -> None:
-        assert self._child.stdout is not None
-        for line in self._child.stdout:
-            self._states.append(line.removeprefix("state ").strip())
+    def hear(self, line: str) -> None:
+        self._states.append(line.removeprefix("state ").strip())
 
     def _is_running(self) -> bool:
         is_well = self._child.poll() is None and "ERROR" not in self._states
         assert is_well, self._log.read_text()[-4000:]
         return self._states[-1:] == ["RUNNING"]
-
-    def stop(self) -> None:
-        """Leaves its group and ends."""
-        assert self._child.stdin is not None
-        self._child.stdin.close()
-        assert self._child.wait(60) == 0, self._log.read_text()[-4000:]
-
-
-def produce(servers: str, topic: str, words: Sequence[str], partitions: int) -> None:
-    """The words in the topic's partitions by turns."""
-    producer = Producer({"bootstrap.servers": servers})
-    for number, word in enumerate(words):
-        producer.produce(topic, word, partition=number % partitions)
-    assert producer.flush(20) == 0
 
 
 def counted(servers: str, target: str) -> Mapping[str, list[int]]:
@@ -105,7 +74,4 @@ def counted(servers: str, target: str) -> Mapping[str, list[int]]:
 
 def committed(servers: str, group: str, topic: str) -> dict[int, int]:
     """What the group has committed in each partition of the topic, where it has."""
-    admin = AdminClient({"bootstrap.servers": servers})
-    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(20)
-    found = answer.topic_partitions or []
-    return {each.partition: each.offset for each in found if each.topic == topic and each.offset >= 0}
+    return {tp.partition: offset for tp, offset in committed_offsets(servers, group).items() if tp.topic == topic}

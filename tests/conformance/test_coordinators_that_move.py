@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.acts import produce
+from tests.apache_kafka import require_streams
 from tests.conformance.brokers import PROPERTIES, wait_for
-from tests.conformance.streams_application import WordCount, counted, produce
-from tools.apache_kafka import ApacheKafkaUnavailable, fetch_streams
+from tests.conformance.streams_application import WordCount, counted
 
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -36,10 +37,7 @@ def total(servers: str) -> int:
 
 
 def test_kafka_streams_counts_once(apache_jars: None, cluster: BackgroundBroker, tmp_path: Path) -> None:
-    try:
-        fetch_streams()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_streams()
     servers = cluster.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     for each in admin.create_topics([NewTopic("in", 2, 3), NewTopic("out", 1, 3)]).values():
@@ -47,11 +45,11 @@ def test_kafka_streams_counts_once(apache_jars: None, cluster: BackgroundBroker,
     settings = {"processing.guarantee": "exactly_once_v2", "replication.factor": "3", "group.protocol": "classic"}
     with WordCount(servers, "counts", "in", "out", tmp_path, settings) as running:
         for rounds, node in enumerate((1, 2, 3), 1):
-            produce(servers, "in", ROUND, 2)
+            produce(servers, "in", ROUND, (0, 1))
             cluster.move_coordinator("counts", node)
             cluster.move_leader("out", 0, node)
             cluster.kill_node(node)
-            produce(servers, "in", ROUND, 2)
+            produce(servers, "in", ROUND, (0, 1))
             cluster.start_node(node)
             wait_for(lambda: total(servers) == rounds * 2 * len(ROUND), f"round {rounds}", 90)  # noqa: B023
         running.stop()

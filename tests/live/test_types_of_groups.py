@@ -42,7 +42,7 @@ def servers() -> Iterator[str]:
             "app", "m", 0, rebalance_timeout_ms=1000, topology=Topology(0, [Subtopology("0", ["t"])]), process_id="p",
             active_tasks=[], standby_tasks=[], warmup_tasks=[],
         )  # fmt: skip
-        commit(pool, "app", "m", pool.ask(joining, 0).member_epoch)  # type: ignore[attr-defined]
+        commit(pool, "app", "m", pool.ask(joining, 0).member_epoch)
         send(producer_of(broker.bootstrap_servers), "t", [1_700_000_000_000 + number for number in range(12)])
         yield broker.bootstrap_servers
         pool.close()

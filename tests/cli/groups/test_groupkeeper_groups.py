@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.acts import commit, committed, make_topic
-from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, Live, Stage, put_back
+from tests.cli.stages import BOTH, FIRST_MS, put_back
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
@@ -19,13 +19,7 @@ from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
-STAGE = Stage(
-    "both",
-    INACTIVE.records,
-    INACTIVE.starts,
-    {**INACTIVE.commits, **ACTIVE.commits},
-    [Live("app", "client-of-app", ["orders"], {"orders": [0, 1]})],
-)
+STAGE = BOTH
 
 Run = Callable[..., tuple[int, Any, str]]
 

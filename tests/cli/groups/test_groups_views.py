@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from tests.cli.stages import ACTIVE, INACTIVE, Live, Stage, put_back
+from tests.acts import begin_transaction
+from tests.cli.stages import BOTH, Live, Stage, put_back
 from tests.unit.cli.framework.test_schemas import OF_OPTIONS
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.operations.test_lag import committed
@@ -32,19 +32,15 @@ ODD = ["-x", "a*b", "two\nlines", "quo'te\"s", "東京", "", "x" * 300, "esc\x1b
 
 STAGE = Stage(
     "views",
-    INACTIVE.records,
-    INACTIVE.starts,
+    BOTH.records,
+    BOTH.starts,
     {
-        **INACTIVE.commits,
-        **ACTIVE.commits,
+        **BOTH.commits,
         "behind": {("orders", 1): OffsetAndMetadata(2, 0, "note")},
         "caught-up": {("orders", 2): OffsetAndMetadata(0)},
         **{group_id: {("orders", 0): OffsetAndMetadata(1)} for group_id in ODD},
     },
-    [
-        Live("app", "client-of-app", ["orders"], {"orders": [0, 1]}),
-        Live("stale", "client-of-stale", ["orders"], {"gone": [0], "orders": [7, 0]}),
-    ],
+    [*BOTH.live, Live("stale", "client-of-stale", ["orders"], {"gone": [0], "orders": [7, 0]})],
 )
 """One group commits below a log's start; another has a member who is assigned what there is not."""
 
@@ -322,12 +318,7 @@ def test_delete_by_a_pattern_is_a_rehearsal(run: Run, servers: str, tmp_path: Pa
 @pytest.fixture
 def transaction(servers: str) -> Iterator[None]:
     """Two records at the end of a log, of a transaction that is open."""
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": "open"})
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    for _ in range(2):
-        producer.produce("payments", b"", partition=1)
-    assert producer.flush(20) == 0
+    producer = begin_transaction(servers, "open", "payments", [b""] * 2, 1)
     yield
     producer.abort_transaction(20)
 

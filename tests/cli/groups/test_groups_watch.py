@@ -70,24 +70,29 @@ def broker(tmp_path: Path) -> Iterator[BackgroundBroker]:
         yield running
 
 
+@pytest.fixture
+def pool(broker: BackgroundBroker) -> Iterator[Pool]:
+    """Connections to the broker, which has a topic t, and the coordinator of g."""
+    pool = Pool(broker.bootstrap_servers)
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    yield pool
+    pool.close()
+
+
 def places(*partitions: int) -> list[dict[str, Any]]:
     return [{"topic": "t", "partition": index} for index in partitions]
 
 
-def test_a_rebalance_is_seen_live(broker: BackgroundBroker) -> None:
-    pool = Pool(broker.bootstrap_servers)
-
+def test_a_rebalance_is_seen_live(broker: BackgroundBroker, pool: Pool) -> None:
     def beat(member_id: str, epoch: int, *, full: bool = False) -> m.ConsumerGroupHeartbeatResponse:
         request = m.ConsumerGroupHeartbeatRequest("g", member_id, epoch)
         if full:
             request.rebalance_timeout_ms, request.subscribed_topic_names, request.topic_partitions = 60_000, ["t"], []
         answer = pool.ask(request, 1)
-        assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
         assert answer.error_code == 0
         return answer
 
-    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     with watching(broker.bootstrap_servers, "g", "--output", "json") as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "note: waiting for group g\n"
@@ -109,21 +114,16 @@ def test_a_rebalance_is_seen_live(broker: BackgroundBroker) -> None:
         beat("b", -1)
         until(process, ("state", None, "Stable", "Empty"))
         end(process)
-    pool.close()
 
 
-def test_a_migration_is_seen_live(broker: BackgroundBroker) -> None:
+def test_a_migration_is_seen_live(broker: BackgroundBroker, pool: Pool) -> None:
     # GM-03, GM-07, GM-08
-    pool = Pool(broker.bootstrap_servers)
-    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     said = encode_subscription(ConsumerProtocolSubscription(["t"]), 1)
 
     def join(member_id: str) -> m.JoinGroupResponse:
         """Answered at once: there is no other classic member to wait for."""
         protocols = [m.JoinGroupRequestProtocol("range", said)]
         answer = pool.ask(m.JoinGroupRequest("g", 30_000, 30_000, member_id, "i", "consumer", protocols), 9)
-        assert isinstance(answer, m.JoinGroupResponse)
         assert answer.error_code == 0
         return answer
 
@@ -157,13 +157,9 @@ def test_a_migration_is_seen_live(broker: BackgroundBroker) -> None:
             ("upgraded", old, False, None),
         )
         end(process)
-    pool.close()
 
 
-def test_the_table_has_the_same(broker: BackgroundBroker) -> None:
-    pool = Pool(broker.bootstrap_servers)
-    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+def test_the_table_has_the_same(broker: BackgroundBroker, pool: Pool) -> None:
     request = m.ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[])
     pool.ask(request, 1)
     with watching(broker.bootstrap_servers, "g*") as process:
@@ -174,14 +170,10 @@ def test_the_table_has_the_same(broker: BackgroundBroker) -> None:
         assert lines[0] == ["g", "type", "-", "-", "-", "Consumer", "yes"]
         assert lines[5] == ["g", "member_present", "a", CLIENT_ID, "-", "t:0,1", "yes"]
         end(process)
-    pool.close()
 
 
 # What the first look finds is no change: only what comes later is one.
-def test_the_first_look_is_marked(broker: BackgroundBroker) -> None:
-    pool = Pool(broker.bootstrap_servers)
-    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+def test_the_first_look_is_marked(broker: BackgroundBroker, pool: Pool) -> None:
     pool.ask(m.ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
     with watching(broker.bootstrap_servers, "g*", "--output", "json") as process:
         assert process.stdout is not None
@@ -201,7 +193,6 @@ def test_the_first_look_is_marked(broker: BackgroundBroker) -> None:
             row = json.loads(process.stdout.readline())
             assert row["initial"] is False
         end(process)
-    pool.close()
 
 
 def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
@@ -261,18 +252,13 @@ def test_signals_end_it_in_the_background_too(broker: BackgroundBroker, number: 
                 os.killpg(shell.pid, signal.SIGKILL)
 
 
-def test_a_share_group_is_followed(broker: BackgroundBroker) -> None:
-    pool = Pool(broker.bootstrap_servers)
-
+def test_a_share_group_is_followed(broker: BackgroundBroker, pool: Pool) -> None:
     def beat(epoch: int) -> int:
         request = m.ShareGroupHeartbeatRequest("g", "a", epoch, None, ["t"] if epoch == 0 else None)
         answer = pool.ask(request, 1)
-        assert isinstance(answer, m.ShareGroupHeartbeatResponse)
         assert answer.error_code == 0
         return answer.member_epoch
 
-    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     epoch = beat(0)
     with watching(broker.bootstrap_servers, "g*", "--output", "json") as process:
         until(process, ("type", None, None, "Share"), ("state", None, None, "Stable"))
@@ -284,4 +270,3 @@ def test_a_share_group_is_followed(broker: BackgroundBroker) -> None:
         beat(-1)
         until(process, ("member_left", "a", places(0, 1), None), ("state", None, "Stable", "Empty"))
         end(process)
-    pool.close()

@@ -39,9 +39,7 @@ def beat(pool: Pool, group_id: str, topics: Sequence[str]) -> int:
         group_id, "m", 0, rebalance_timeout_ms=1000, topology=Topology(0, [Subtopology("0", topics)]), process_id="p",
         active_tasks=[], standby_tasks=[], warmup_tasks=[],
     )  # fmt: skip
-    answer = pool.ask(joining, 0)
-    assert isinstance(answer, m.StreamsGroupHeartbeatResponse)
-    return answer.member_epoch
+    return pool.ask(joining, 0).member_epoch
 
 
 def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
@@ -51,7 +49,7 @@ def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
     code = NOT_YET[0]
     while code in NOT_YET:
         answer = pool.ask(module.OffsetCommitRequest(group_id, epoch, member_id, topics=topics), 9)
-        code = answer.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+        code = answer.topics[0].partitions[0].error_code
     assert code == 0
 
 
@@ -185,7 +183,7 @@ def test_a_plan_names_its_type_and_waits_for_its_members(run: Any, servers: str,
     assert "Stable" in report["problems"][0]["message"]
     pool = Pool(servers)
     pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["app"]), 6)
-    assert pool.ask(m.StreamsGroupHeartbeatRequest("app", "m", LEAVES), 0).error_code == 0  # type: ignore[attr-defined]
+    assert pool.ask(m.StreamsGroupHeartbeatRequest("app", "m", LEAVES), 0).error_code == 0
     pool.close()
     status, report = run("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
     assert (status, [(row["after"], row["state"]) for row in report["changes"]]) == (0, [(0, "Empty")])

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from tests.acts import cut, end_of, make_topic
+from tests.acts import cut, end_of, make_topic, produce
 from tests.copies import FIRST_MS, Item, Writer, items, write
 from tests.mirroring import Judged, log_of
 
@@ -102,6 +101,14 @@ class Logs:
             assert one.replays is not None
             assert judged[at].replayed + to_come <= one.replays, (at, one, judged[at], to_come)
         return judged
+
+    def judge_what_is_there(self, found: dict[int, Translated]) -> None:
+        """Nothing is skipped, and of the target's records not more read again than is said."""
+        here, there = log_of(self.here, self.topic), log_of(self.there, self.topic)
+        for at, one in found.items():
+            judged = here.judged(at, there, one.offset)
+            assert judged.skipped == 0, (at, one, judged)
+            assert judged.replayed <= (one.replays or 0), (at, one, judged)
 
 
 async def _ends(admin: Admin, tp: TopicPartition) -> Ends:
@@ -209,11 +216,8 @@ def test_two_copies_of_a_third_log(
     if not is_older:
         copy_there()
     found = logs.found([*range(0, 120, 7), *logs.places()])
-    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    logs.judge_what_is_there(found)
     for at, one in found.items():
-        judged = here.judged(at, there, one.offset)
-        assert judged.skipped == 0, (at, one, judged)
-        assert judged.replayed <= (one.replays or 0), (at, one, judged)
         if at > 113 + 32:
             assert one.certainty in EXACT, (at, one)
 
@@ -226,11 +230,7 @@ def test_copies_in_another_order(clusters: tuple[str, str], is_back: bool) -> No
     mixed = [one for block in blocks for one in logs.rng.sample(block, 10)]
     logs.fill(mixed if is_back else records)
     logs.copy(records if is_back else mixed, keeps_times=True)
-    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
-    for at, one in logs.found(logs.places()).items():
-        judged = here.judged(at, there, one.offset)
-        assert judged.skipped == 0, (at, one, judged)
-        assert judged.replayed <= (one.replays or 0), (at, one, judged)
+    logs.judge_what_is_there(logs.found(logs.places()))
 
 
 def test_times_that_go_back(clusters: tuple[str, str]) -> None:
@@ -301,10 +301,8 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
     topic, count = f"t{time.time_ns()}", 70
     for servers in clusters:
         make_topic(servers, topic, count)
-        producer = Producer({"bootstrap.servers": servers, "linger.ms": 50})
-        for number in range(40 * count):
-            producer.produce(topic, b"alive", b"%d" % (number // count % 7), number % count)
-        assert producer.flush(30) == 0
+        keys = (b"%d" % (number // count % 7) for number in range(40 * count))
+        produce(servers, topic, [b"alive"] * 40 * count, range(count), keys=keys, client={"linger.ms": 50})
     places = [TopicPartition(topic, partition) for partition in range(count)]
 
     async def all_found() -> dict[Position, Translated]:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from struct import pack
 
 import pytest
-from confluent_kafka import Producer
-from tests.acts import cut, make_topic
+from tests.acts import cut, make_topic, produce
 from tests.copies import FIRST_MS, Item, items, made_of, write
 
 from groupkeeper.client.admin.types import TopicPartition
@@ -28,19 +27,15 @@ def clusters() -> Iterator[tuple[str, str]]:
 
 def sync(servers: str, topic: str, pairs: Sequence[tuple[int, int]]) -> None:
     """As MirrorMaker 2 writes where records were copied to."""
-    producer = Producer({"bootstrap.servers": servers})
-    for pair in pairs:
-        producer.produce(SYNCS, pack(">qq", *pair), pack(">h", len(topic)) + topic.encode() + pack(">i", 0))
-    producer.produce(SYNCS, b"?", b"no sync")
-    assert producer.flush(30) == 0
+    key = pack(">h", len(topic)) + topic.encode() + pack(">i", 0)
+    values = [pack(">qq", *pair) for pair in pairs]
+    produce(servers, SYNCS, [*values, b"?"], keys=[*[key] * len(values), b"no sync"])
 
 
 def checkpoint(servers: str, group: str, topic: str, upstream: int, downstream: int) -> None:
     """As MirrorMaker 2 writes where a group can go on in the target."""
     key = b"".join(pack(">h", len(text)) + text.encode() for text in (group, topic)) + pack(">i", 0)
-    producer = Producer({"bootstrap.servers": servers})
-    producer.produce(CHECKPOINTS, pack(">hqqh", 0, upstream, downstream, 0), key)
-    assert producer.flush(30) == 0
+    produce(servers, CHECKPOINTS, [pack(">hqqh", 0, upstream, downstream, 0)], keys=[key])
 
 
 def planned(clusters: tuple[str, str], topic: str, offset: int, group: str = "") -> Made:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from tests.acts import make_topic
+from tests.acts import begin_with_the_first_record, make_topic
 from tests.broker.conftest import Wire
 from tests.broker.test_share_fetch import ACCEPT, RELEASE, Consumer
 from tests.cli.share_members import ShareMember, join
@@ -37,15 +36,7 @@ def clusters() -> Iterator[tuple[str, str]]:
 
 
 async def work(servers: str) -> None:
-    resource = ConfigResource(
-        ResourceType.GROUP,
-        GROUP,
-        incremental_configs=[
-            ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-        ],
-    )
-    client = AdminClient({"bootstrap.servers": servers})
-    client.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+    begin_with_the_first_record(servers, GROUP)
     name = "A" * 22
     async with Admin(servers) as admin:
         await join(admin, await connect(servers, "test"), ShareMember(GROUP, name, "c", [TOPIC], 2), PATIENCE_S)

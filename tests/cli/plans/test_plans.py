@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.acts import commit, committed
-from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tests.cli.stages import BOTH, FIRST_MS, SETTINGS, Live, Stage, put_back, set_up
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.cli.main import main
@@ -24,13 +24,7 @@ from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
 WITH_APACHE = True
-STAGE = Stage(
-    "both",
-    INACTIVE.records,
-    INACTIVE.starts,
-    {**INACTIVE.commits, **ACTIVE.commits},
-    [Live("app", "client-of-app", ["orders"], {"orders": [0, 1]})],
-)
+STAGE = BOTH
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.acts import ask
+from tests.acts import ask, produce
+from tests.apache_kafka import require_streams
 from tests.conformance.brokers import GroupkeeperBroker, RunningBroker, wait_for
 from tests.conformance.conftest import make_topic
-from tests.conformance.streams_application import WordCount, counted, produce
-from tools.apache_kafka import ApacheKafkaUnavailable, fetch_streams, run_tool
+from tests.conformance.streams_application import WordCount, counted
+from tools.apache_kafka import run_tool
 
 from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 
@@ -83,14 +84,11 @@ def described(servers: str) -> StreamsGroupDescription:
 
 
 def test_a_static_member_of_streams_and_its_topology(servers: str, tmp_path: Path) -> None:
-    try:
-        fetch_streams()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_streams()
     admin = AdminClient({"bootstrap.servers": servers})
     make_topic(admin, "words", 2)
     make_topic(admin, "counts-out", 1)
-    produce(servers, "words", ["a", "b", "a", "b"], 2)
+    produce(servers, "words", ["a", "b", "a", "b"], (0, 1))
     static = {"group.protocol": "streams", "group.instance.id": "one"}
     with WordCount(servers, "counts", "words", "counts-out", tmp_path, static) as running:
         wait_for(lambda: sum(map(len, counted(servers, "counts-out").values())) >= 4, "counts", 60)

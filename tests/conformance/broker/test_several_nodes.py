@@ -161,9 +161,7 @@ class Asker:
         return code_of(await produce(self.wire, name, b"x", acks=acks))
 
     async def commit(self, offset: int, group: str = "h") -> int:
-        topics = [m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, offset, -1, "")])]
-        answer = await self.wire.call(m.OffsetCommitRequest(group, topics=topics), 9)
-        return answer.topics[0].partitions[0].error_code
+        return await self.wire.commit(group, offset)
 
     async def stable_offset(self) -> tuple[int, int]:
         """The error and the offset that a group has committed, for who does not want what may be taken back."""

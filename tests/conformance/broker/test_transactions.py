@@ -11,6 +11,7 @@ import kafka.structs
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.acts import begin_transaction, produce
 from tests.conformance.brokers import RunningBroker, wait_for
 from tests.conformance.conftest import make_topic
 
@@ -23,16 +24,9 @@ def new_name(kind: str) -> str:
     return f"{kind}-{uuid.uuid4().hex[:8]}"
 
 
-def new_producer(servers: str, transactional_id: str, **more: object) -> Producer:
-    producer = Producer(
-        {
-            "bootstrap.servers": servers,
-            "transactional.id": transactional_id,
-            "transaction.timeout.ms": 30_000,
-            "linger.ms": 0,
-            **more,
-        }
-    )
+def new_producer(servers: str, transactional_id: str) -> Producer:
+    times: dict[str, str | int | float | bool] = {"transaction.timeout.ms": 30_000, "linger.ms": 0}
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": transactional_id, **times})
     producer.init_transactions(PATIENCE)
     return producer
 
@@ -119,13 +113,8 @@ class TestOneProducer:
 
     def test_an_open_transaction_hides_what_follows(self, broker: RunningBroker, topic: str) -> None:
         servers = broker.bootstrap_servers
-        slow = new_producer(servers, new_name("id"))
-        slow.begin_transaction()
-        slow.produce(topic, b"slow", partition=0)
-        slow.flush(PATIENCE)
-        other = Producer({"bootstrap.servers": servers})
-        other.produce(topic, b"later", partition=0)
-        other.flush(PATIENCE)
+        slow = begin_transaction(servers, new_name("id"), topic, [b"slow"])
+        produce(servers, topic, [b"later"])
         assert read_all(servers, topic, 2) == []
         assert read_all(servers, topic, 2, "read_uncommitted") == [b"slow", b"later"]
         slow.commit_transaction(PATIENCE)
@@ -133,10 +122,7 @@ class TestOneProducer:
 
     def test_a_second_producer_of_the_same_id_fences_the_first(self, broker: RunningBroker, topic: str) -> None:
         servers, transactional_id = broker.bootstrap_servers, new_name("id")
-        first = new_producer(servers, transactional_id)
-        first.begin_transaction()
-        first.produce(topic, b"first", partition=0)
-        first.flush(PATIENCE)
+        first = begin_transaction(servers, transactional_id, topic, [b"first"])
         second = new_producer(servers, transactional_id)
         with pytest.raises(KafkaException) as caught:
             first.commit_transaction(PATIENCE)
@@ -149,13 +135,8 @@ class TestOneProducer:
 
     def test_a_transaction_that_takes_too_long_is_aborted(self, broker: RunningBroker, topic: str) -> None:
         servers = broker.bootstrap_servers
-        producer = new_producer(servers, new_name("id"), **{"transaction.timeout.ms": 1_000})
-        producer.begin_transaction()
-        producer.produce(topic, b"late", partition=0)
-        producer.flush(PATIENCE)
-        other = Producer({"bootstrap.servers": servers})
-        other.produce(topic, b"later", partition=0)
-        other.flush(PATIENCE)
+        producer = begin_transaction(servers, new_name("id"), topic, [b"late"], **{"transaction.timeout.ms": 1_000})
+        produce(servers, topic, [b"later"])
         wait_for(lambda: read_all(servers, topic, 2) == [b"later"], "the late transaction is aborted", 30)
         with pytest.raises(KafkaException):
             producer.commit_transaction(PATIENCE)
@@ -184,7 +165,7 @@ class TestOffsets:
     def test_each_input_has_one_output(self, broker: RunningBroker, topic: str, output: str) -> None:
         """Consume, transform, produce; some transactions are aborted and their input is read again."""
         servers, group = broker.bootstrap_servers, new_name("group")
-        feed(servers, topic, 300)
+        produce(servers, topic, map(str, range(300)), (0, 1), client={"enable.idempotence": "true"})
         loop = Loop(servers, topic, output, group)
         aborted = 0
         while len(loop.done) < 300:
@@ -232,13 +213,6 @@ class TestOtherClients:
             values = [(await asyncio.wait_for(consumer.getone(), PATIENCE)).value for _ in range(3)]
         assert values == [b"0", b"2", b"4"]
         assert await asyncio.to_thread(committed, servers, group, topic) == 4
-
-
-def feed(servers: str, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
-    for number in range(count):
-        producer.produce(topic, str(number).encode(), partition=number % 2)
-    assert producer.flush(PATIENCE) == 0
 
 
 class Loop:

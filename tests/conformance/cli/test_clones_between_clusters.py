@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, Producer
 from confluent_kafka import TopicPartition as Place
-from tests.acts import ask, end_of, make_topic
+from tests.acts import ask, end_of, make_topic, produce
+from tests.apache_kafka import require_streams
 from tests.cli.plans.test_clones_of_share_groups import DONE, FIRST_DONE, GROUP, LAST_DONE, RECORDS, TOPIC, work
 from tests.conformance.brokers import PROPERTIES, wait_for
-from tests.conformance.streams_application import WordCount, committed, counted, produce
+from tests.conformance.streams_application import WordCount, committed, counted
 from tests.copies import FIRST_MS, PATIENCE_S, Item, Writer, items
 from tests.mirroring import EXACT, log_of
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch_streams, run_tool
+from tools.apache_kafka import ApacheKafka, run_tool
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
@@ -137,10 +138,7 @@ def mirror(source: str, target: str, topic: str, partitions: int) -> None:
 def test_an_application_of_kafka_streams_goes_on(
     clusters: tuple[str, str], operator: Operator, tmp_path: Path, protocol: str
 ) -> None:
-    try:
-        fetch_streams()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_streams()
     here, there = clusters
     group, source, target = (f"{name}-{protocol}" for name in ("counts", "words", "out"))
     internal = [f"{group}-words-repartition", f"{group}-counts-changelog"]
@@ -148,7 +146,7 @@ def test_an_application_of_kafka_streams_goes_on(
     for servers in clusters:
         make_topic(servers, source, 2)
         make_topic(servers, target)
-    produce(here, source, words, 2)
+    produce(here, source, words, (0, 1))
     with WordCount(here, group, source, target, tmp_path, {"group.protocol": protocol}) as application:
         wait_for(lambda: committed(here, group, source) == {0: 60, 1: 60}, "commits", 60)
         application.stop()  # words that wait in the topic for repartitioning are counted in the other cluster
@@ -162,7 +160,7 @@ def test_an_application_of_kafka_streams_goes_on(
         mirror(here, there, topic, 2)
     assert "restores its state from copies of" in operator(*clone)
     operator("apply", file, "--create", "--execute", *TO_WEST)
-    produce(there, source, more, 2)
+    produce(there, source, more, (0, 1))
     with WordCount(there, group, source, target, tmp_path, {"group.protocol": protocol}) as application:
         expected = Counter(words + more)
         wait_for(lambda: {word: max(counts) for word, counts in counted(there, target).items()} == expected, "all", 60)

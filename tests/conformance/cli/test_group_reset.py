@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.acts import committed_offsets
 from tests.cli.stages import FIRST_MS, PATIENCE_S, Live, Stage, set_up
 from tests.conformance.brokers import PROPERTIES
 
@@ -63,14 +64,9 @@ class Scene(NamedTuple):
     @property
     def offsets(self) -> dict[int, int]:
         """The group's committed offsets of the topic, by partition."""
-
-        async def fetch() -> dict[int, int]:
-            async with Admin(self.servers) as admin:
-                found = (await admin.list_consumer_group_offsets({self.group: None})).result(self.group).all()
-            assert all(tp.topic == self.topic for tp in found)
-            return {tp.partition: commit.offset for tp, commit in found.items() if commit is not None}
-
-        return asyncio.run(fetch())
+        found = committed_offsets(self.servers, self.group)
+        assert all(tp.topic == self.topic for tp in found)
+        return {tp.partition: offset for tp, offset in found.items()}
 
     def plan(self, topics: Any, **more: Any) -> str:
         """A file with a plan of the group."""
@@ -242,16 +238,8 @@ def verified(scene: Scene, plan: str) -> dict[tuple[str, str], list[str]]:
     """The rows of --verify by topic and partition."""
     ran = scene.run("--verify", "--reset-json-file", plan)
     assert ran.status == 0, ran
-    assert ran.output.split("\n")[0].split() == [
-        "GROUP",
-        "TOPIC",
-        "PARTITION",
-        "PLAN-OFFSET",
-        "CURRENT-OFFSET",
-        "OLDEST-OFFSET",
-        "LATEST-OFFSET",
-        "STATUS",
-    ]
+    header = "GROUP TOPIC PARTITION PLAN-OFFSET CURRENT-OFFSET OLDEST-OFFSET LATEST-OFFSET STATUS"
+    assert ran.output.split("\n")[0].split() == header.split()
     assert f"Group {scene.group} is Empty." in ran.errors  # K122-48
     assert all(row[0] == scene.group for row in ran.rows)
     warned = sum(row[7].startswith("WARN: ") for row in ran.rows)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
+from tests.acts import begin_with_the_first_record
 from tests.conformance.brokers import RunningBroker
 from tests.conformance.clients import CLIENTS, Sent
 from tests.conformance.conftest import make_topic
@@ -28,29 +29,11 @@ pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("apache_jars"), p
 def working(broker: RunningBroker, name: str) -> Iterator[str]:
     """A share group whose member has accepted 4 of 10 records of a topic of its name, and holds the others."""
     servers = broker.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": servers})
-    make_topic(admin, name, 1)
+    make_topic(AdminClient({"bootstrap.servers": servers}), name, 1)
     CLIENTS["confluent"].produce(servers, name, [Sent(b"%d" % number) for number in range(10)])
-    resource = ConfigResource(
-        ResourceType.GROUP,
-        name,
-        incremental_configs=[
-            ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-        ],
-    )
-    admin.incremental_alter_configs([resource])[resource].result(20)
-    command = [
-        "java",
-        "-XX:+UseSerialGC",
-        "-cp",
-        f"{cache_folder()}/jars/*",
-        str(SOURCE),
-        servers,
-        name,
-        name,
-        "4",
-        "m",
-    ]
+    begin_with_the_first_record(servers, name)
+    java = ["java", "-XX:+UseSerialGC", "-cp", f"{cache_folder()}/jars/*", str(SOURCE)]
+    command = [*java, servers, name, name, "4", "m"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as member:
         assert member.stdout is not None
         assert member.stdout.readline() == "accepted 4\n"

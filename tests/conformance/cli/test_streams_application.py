@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.acts import produce
+from tests.apache_kafka import require_streams
 from tests.cli.golden import Output
+from tests.cli.recorded import sorted_lines
 from tests.conformance.brokers import PROPERTIES, GroupkeeperBroker, RunningBroker, wait_for
 from tests.conformance.conftest import make_topic
 from tests.conformance.official import ours
-from tests.conformance.streams_application import WordCount, committed, counted, produce
-from tools.apache_kafka import NEWEST, ApacheKafka, ApacheKafkaUnavailable, fetch_streams, run_tool
+from tests.conformance.streams_application import WordCount, committed, counted
+from tools.apache_kafka import NEWEST, ApacheKafka, run_tool
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(500)]
 
@@ -86,10 +89,7 @@ def run_official(name: str, servers: str, arguments: Sequence[str]) -> Output:
 
 @pytest.fixture(scope="module")
 def streams_jars(apache_jars: None) -> None:
-    try:
-        fetch_streams()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_streams()
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def with_topics(servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     make_topic(admin, SOURCE, PARTITIONS)
     make_topic(admin, TARGET, 1)
-    produce(servers, SOURCE, WORDS, PARTITIONS)
+    produce(servers, SOURCE, WORDS, range(PARTITIONS))
 
 
 def topics(servers: str) -> set[str]:
@@ -184,11 +184,6 @@ def test_views_of_a_running_application(scene: str, guarantee: str, tmp_path: Pa
         )
         running.stop()
     run_ours("streams-groups", scene, ("--delete", "--group", GROUP))
-
-
-def sorted_lines(output: Output) -> tuple[int, list[str], list[str]]:
-    """In any order: the official tool prints the rows of a hash table as they come."""
-    return output.status, sorted(output.output.split("\n")), sorted(output.errors.split("\n"))
 
 
 def life(run: Tool, servers: str, folder: Path, guarantee: str) -> list[tuple[str, Output]]:

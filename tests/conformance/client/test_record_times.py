@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from tests.acts import cut, make_topic
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
@@ -85,11 +85,6 @@ def produce(servers: str, traffic: Traffic, topic: str, first_ms: int = FIRST_MS
     return truth
 
 
-def make_topic(servers: str, name: str, partitions: int, config: Mapping[str, str] = {}) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(name, partitions, 1, config=dict(config))])[name].result(PATIENCE_S)
-
-
 def delete_topics(servers: str, names: Sequence[str]) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     for done in admin.delete_topics(list(names)).values():
@@ -106,7 +101,7 @@ def truth(servers: str) -> Iterator[Truth]:
     """The logs of TRAFFIC; the topics go afterwards."""
     found: Truth = {}
     for traffic in TRAFFIC:
-        make_topic(servers, traffic.name, traffic.partitions, traffic.config)
+        make_topic(servers, traffic.name, traffic.partitions, **traffic.config)
         found |= produce(servers, traffic, traffic.name)
     yield found
     delete_topics(servers, [traffic.name for traffic in TRAFFIC])
@@ -171,10 +166,9 @@ async def test_a_clone_skips_nothing_and_replays_what_it_says(servers: str, traf
     shift = produce(servers, small, f"east.{name}", FIRST_MS - 10_000_000)
     here = produce(servers, traffic, name)
     there = produce(servers, traffic, f"east.{name}")
-    admin = AdminClient({"bootstrap.servers": servers})
-    cut = [Place(*to, len(records)) for to, records in shift.items() if to.partition % 2]
-    for done in admin.delete_records(cut).values():
-        done.result(PATIENCE_S)
+    for to, records in shift.items():
+        if to.partition % 2:
+            cut(servers, to.topic, len(records), to.partition)
     rng = random.Random(2)
     committed = {tp: rng.randrange(len(records) + 1) for tp, records in here.items()}
     async with Admin(servers) as ours:
@@ -205,13 +199,12 @@ async def test_a_clone_to_copies_that_lack_records_or_stamp_them_on_arrival(serv
     name, count = f"l{time.time_ns()}", 40
     make_topic(servers, name, 2)
     make_topic(servers, f"lost.{name}", 2)
-    make_topic(servers, f"late.{name}", 2, {"message.timestamp.type": "LogAppendTime"})
+    make_topic(servers, f"late.{name}", 2, **{"message.timestamp.type": "LogAppendTime"})
     traffic = Traffic(name, 2, 60_000, 2, "lz4", 60_000 // (count // 2))
     for topic in (name, f"lost.{name}", f"late.{name}"):
         produce(servers, traffic, topic)
-    admin = AdminClient({"bootstrap.servers": servers})
-    for done in admin.delete_records([Place(f"lost.{name}", partition, 15) for partition in range(2)]).values():
-        done.result(PATIENCE_S)
+    for partition in range(2):
+        cut(servers, f"lost.{name}", 15, partition)
     commits = {TopicPartition(name, 0): OffsetAndMetadata(10), TopicPartition(name, 1): OffsetAndMetadata(30)}
     async with Admin(servers) as ours:
         (await ours.alter_consumer_group_offsets(name, commits)).all()

@@ -13,6 +13,7 @@ from bench._exporters import OTHERS
 from confluent_kafka import Consumer
 from prometheus_client.parser import text_string_to_metric_families as families
 from tests.live.stage import arrange
+from tests.patience import until
 from tests.web.serving import serving
 from tools.apache_kafka import free_port
 
@@ -43,9 +44,7 @@ def servers() -> Iterator[str]:
         settings = {"bootstrap.servers": broker.bootstrap_servers, "auto.offset.reset": "earliest"}
         member = Consumer({**settings, "group.id": "team", "client.id": "member"})
         member.subscribe(["orders"])
-        deadline = time.monotonic() + PATIENCE_S
-        while member.poll(0.1) is None:
-            assert time.monotonic() < deadline
+        until(lambda: member.poll(0.1) is not None)
         member.commit(asynchronous=False)
         asyncio.run(commit_elsewhere(broker.bootstrap_servers))
         yield broker.bootstrap_servers

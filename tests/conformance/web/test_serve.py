@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer
 from prometheus_client.parser import text_string_to_metric_families as families
+from tests.acts import make_topic, produce
 from tests.conformance.brokers import RunningBroker, kinds_under_test, new_broker
 from tests.web.serving import serving
 from tools.apache_kafka import run_tool
@@ -29,15 +29,9 @@ def broker(request: pytest.FixtureRequest, apache_jars: None) -> Iterator[Runnin
 
 
 def fill(servers: str) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
-    topics = {"orders": 3, "payments": 2, "queue": 2}
-    for done in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
-        done.result(PATIENCE_S)
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(300):
-        for name, count in topics.items():
-            producer.produce(name, b"x", None, number % count)
-    assert producer.flush(PATIENCE_S) == 0
+    for name, count in {"orders": 3, "payments": 2, "queue": 2}.items():
+        make_topic(servers, name, count)
+        produce(servers, name, [b"x"] * 300, range(count))
 
 
 def read(servers: str, group_id: str, topics: list[str], count: int, **settings: str) -> Consumer:

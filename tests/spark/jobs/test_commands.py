@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,25 +107,32 @@ def test_scan_time_writes_the_first_offsets(servers: str, tmp_path: Path) -> Non
     assert "cluster c: topic no-such-topic: it does not exist" in missing.stderr
 
 
-def test_what_ctrl_c_leaves_is_gone_on_with(servers: str, tmp_path: Path) -> None:
-    commit(servers, "interrupted", {(new_topic(servers), 0): 1})
-    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path)]
+@contextmanager
+def started(*words: str, says: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """The command once a line of it has `says`, and its lines up to this one."""
     process = subprocess.Popen([*START, *words], stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         assert process.stderr is not None
         said = [process.stderr.readline()]
-        assert said == ["asking the clusters\n"]  # before Spark takes its time
-        while not said[-1].startswith("reading"):
+        while says not in said[-1]:
             assert said[-1], said
             said.append(process.stderr.readline())
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-        rest = process.stderr.read()
-        assert process.wait(600) == INTERRUPTED, rest
-        assert "Traceback" not in rest
+        yield process, said
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def test_what_ctrl_c_leaves_is_gone_on_with(servers: str, tmp_path: Path) -> None:
+    commit(servers, "interrupted", {(new_topic(servers), 0): 1})
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path)]
+    with started(*words, says="reading") as (process, said):
+        assert said[0] == "asking the clusters\n"  # before Spark takes its time
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, rest = process.communicate(timeout=600)
+        assert process.returncode == INTERRUPTED, rest
+        assert "Traceback" not in rest
     done = run(*words)
     assert done.returncode == 0, done.stderr
     assert len(set(places(tmp_path))) == len(places(tmp_path)) > 0
@@ -174,20 +183,10 @@ def test_follow_is_one_streaming_query_and_its_jobs_have_names(servers: str, tmp
     words = ["follow", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path / "tables"), "--interval", "1s"]
     given = {"enabled": "true", "dir": str(tmp_path / "events"), "compress": "false"}
     settings = [word for key, value in given.items() for word in ("--conf", f"spark.eventLog.{key}={value}")]
-    process = subprocess.Popen([*START, *words, *settings], stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        assert process.stderr is not None
-        said = [process.stderr.readline()]
-        while "tables refreshed in" not in said[-1]:
-            assert said[-1], said
-            said.append(process.stderr.readline())
+    with started(*words, *settings, says="tables refreshed in") as (process, said):
         os.killpg(process.pid, signal.SIGTERM)  # as `timeout` and systemd do
-        rest = process.stderr.read()
-        assert process.wait(600) == 0, rest
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        _, rest = process.communicate(timeout=600)
+        assert process.returncode == 0, rest
     assert "Traceback" not in rest
     assert any("Spark shows its jobs at http://" in line for line in said)
     events = events_in(tmp_path / "events")

@@ -9,10 +9,10 @@ from typing import Any
 
 import duckdb
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
-from tests.acts import commit
+from tests.acts import begin_transaction, commit, produce
 from tests.apache_kafka import require as require_apache_kafka
 from tests.docs.questions import preparation, questions
 from tests.spark.written_rows import rows_of
@@ -68,18 +68,12 @@ def tables(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory
         admin = AdminClient(where)
         for made in admin.create_topics([NewTopic("orders", 2, config=config), NewTopic("audit", 1)]).values():
             made.result()
-        producer = Producer(where)
-        for number in range(40):
-            producer.produce("orders", bytes(1000), partition=number % 2)
-        assert producer.flush(60) == 0
+        produce(broker.bootstrap_servers, "orders", [bytes(1000)] * 40, (0, 1))
         commit(broker.bootstrap_servers, "billing", {("orders", 0): 5})
         commit(broker.bootstrap_servers, "copy", {("orders", 0): 6, ("audit", 0): 0})
-        held = Producer({**where, "transactional.id": "slow", "transaction.timeout.ms": 600_000})
-        held.init_transactions(60)
-        held.begin_transaction()
-        held.produce("audit", b"1")
-        held.produce("audit", b"2")
-        assert held.flush(60) == 0
+        held = begin_transaction(
+            broker.bootstrap_servers, "slow", "audit", [b"1", b"2"], **{"transaction.timeout.ms": 600_000}
+        )
         left = Consumer({**where, "group.id": "search", "client.id": "old", "auto.offset.reset": "earliest"})
         left.subscribe(["orders"])
         while left.poll(0.1) is None:

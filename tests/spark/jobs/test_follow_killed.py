@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.acts import new_topic
+from tests.patience import until
 from tests.spark.jobs.test_snapshot import places
 
 from groupkeeper.testing.background import BackgroundBroker
@@ -39,11 +40,8 @@ def entries(tables: Path) -> int:
 
 
 def wait_for(what: str, is_so: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert process.poll() is None, f"it ended with {process.returncode}"
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
+    until(lambda: is_so() or process.poll() is not None, what, within_s=PATIENCE_S)
+    assert process.poll() is None, f"it ended with {process.returncode}"
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
+from tests.acts import produce
 
 from groupkeeper.cli.main import main
 
@@ -25,9 +26,7 @@ MOMENTS_S = (0.0, 1.0, 3.0, 5.0)
 def committed(servers: str) -> str:
     """Brokers with commits of a group, and the topic."""
     topic = "interrupted"
-    producer = Producer({"bootstrap.servers": servers})
-    producer.produce(topic, "x")
-    assert producer.flush(20) == 0
+    produce(servers, topic, ["x"])
     consumer = Consumer({"bootstrap.servers": servers, "group.id": topic, "enable.auto.commit": False})
     for offset in range(COMMITS):
         consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)

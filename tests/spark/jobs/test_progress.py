@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.acts import commit, new_topic
 from tests.cli.framework.test_terminal import Terminal
+from tests.patience import until
 from tests.unit.cli.pipeline.test_watch import at_terminal
 
 from groupkeeper.broker import Broker
@@ -107,9 +108,7 @@ def test_rates_and_time_left_while_spark_reads(spark: SparkSession, tmp_path: Pa
         with screen.shown():
             summary = snapshot(spark, options, str(tmp_path / "tables"), screen)
             screen.say("that is all")
-        deadline = time.monotonic() + 30
-        while b"that is all" not in b"".join(shown):
-            assert time.monotonic() < deadline
+        until(lambda: b"that is all" in b"".join(shown))
     assert (summary.problems, summary.new_rows["commits"]) == ([], 480_000)
     text = b"".join(shown).decode()
     rates = re.findall(show(r"reading 480 k records, (\d+)%, ([\d.,]+)( k| M)?/s, [^(%]+ left \("), text)

@@ -10,9 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.acts import ask, commit, new_topic
+from tests.acts import ask, commit, new_topic, produce
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
@@ -193,10 +192,7 @@ def test_the_driver_holds_no_offsets(spark: SparkSession, tmp_path: Path, monkey
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
         servers = broker.bootstrap_servers
         topic = new_topic(servers)
-        producer = Producer({"bootstrap.servers": servers})
-        for number in range(9):
-            producer.produce(topic, str(number), partition=0)
-        producer.flush(PATIENCE_S)
+        produce(servers, topic, map(str, range(9)))
         for number in range(12):
             commit(servers, f"g{number}", {(topic, 0): number % 4, (topic, 1): 0})
         made = []
@@ -331,11 +327,8 @@ def test_records_of_unknown_types_and_versions_are_kept_and_counted(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:
     topic = new_topic(servers, 1)
-    producer = Producer({"bootstrap.servers": servers})
     commit_key = b"\x00\x01" + b"\x00\x01g" + b"\x00\x01t" + b"\x00\x00\x00\x00"
-    for key, value in ((b"\x7f\xff\x00", b"later"), (commit_key, b"\x00\x63later")):
-        producer.produce(topic, value, key)
-    assert producer.flush(PATIENCE_S) == 0
+    produce(servers, topic, [b"later", b"\x00\x63later"], keys=[b"\x7f\xff\x00", commit_key])
     options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic}
     summary = snapshot(spark, options, str(tmp_path))
     assert summary.notes == ["2 records could not be decoded: the table rejects has the reasons"]

@@ -5,9 +5,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import AcknowledgeType, Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
-from tests.acts import ask
+from confluent_kafka import AcknowledgeType, ShareConsumer
+from tests.acts import ask, begin_with_the_first_record, make_topic, produce
 from tests.apache_kafka import require as require_apache_kafka
 from tools.apache_kafka import ApacheKafka
 
@@ -46,17 +45,10 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def work(servers: str) -> None:
     """Ten jobs, one portion of them: some accepted, one rejected, the others given back."""
-    where: dict[str, str | int | float | bool] = {"bootstrap.servers": servers}
-    admin = AdminClient(where)
-    begin = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    group = ConfigResource(ResourceType.GROUP, "queue", incremental_configs=[begin])
-    admin.create_topics([NewTopic("jobs", 1)])["jobs"].result(PATIENCE_S)
-    admin.incremental_alter_configs([group])[group].result(PATIENCE_S)
-    producer = Producer(where)
-    for number in range(RECORDS):
-        producer.produce("jobs", str(number))
-    assert producer.flush(PATIENCE_S) == 0
-    settings = {**where, "group.id": "queue", "share.acknowledgement.mode": "explicit"}
+    make_topic(servers, "jobs")
+    begin_with_the_first_record(servers, "queue")
+    produce(servers, "jobs", map(str, range(RECORDS)))
+    settings = {"bootstrap.servers": servers, "group.id": "queue", "share.acknowledgement.mode": "explicit"}
     deadline = time.monotonic() + PATIENCE_S
     with ShareConsumer(settings) as consumer:
         consumer.subscribe(["jobs"])

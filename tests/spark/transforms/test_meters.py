@@ -1,12 +1,12 @@
 """tables.RATES, made of the log, say what the broker's own meters of KIP-496 counted meanwhile."""
 
-import time
 import uuid
 from contextlib import closing
 
 from pyspark.sql import SparkSession
 from tests.acts import ask, commit, new_topic, transactions
 from tests.differential.wire import Pool
+from tests.patience import until
 from tests.spark.kafka.test_source import PATIENCE_S, consume, decoded, produce
 from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.traces import events_of, listed
@@ -58,9 +58,7 @@ def test_rates_are_what_the_meters_counted(spark: SparkSession) -> None:  # K496
         short = [m.OffsetCommitRequestTopic(topic, partitions=[m.OffsetCommitRequestPartition(n, 5) for n in (0, 1)])]
         with closing(Pool(servers)) as pool:
             pool.ask(m.OffsetCommitRequest("soon-gone", topics=short, retention_time_ms=1), 2)
-        deadline = time.monotonic() + PATIENCE_S
-        while broker.metric(METERS["offset_expirations"]) < 2:
-            assert time.monotonic() < deadline
+        until(lambda: broker.metric(METERS["offset_expirations"]) >= 2)
         in_transactions(servers, topic, [True, False, True])
         metered = {name: broker.metric(meter) for name, meter in METERS.items()}
         rows = decoded(spark, servers).toArrow()

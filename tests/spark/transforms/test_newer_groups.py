@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
-from tests.acts import ask, new_topic
+from tests.acts import ask, begin_with_the_first_record, new_topic, produce
 from tests.apache_kafka import require as require_apache_kafka
 from tests.patience import until
 from tests.spark.kafka.test_source import PATIENCE_S
@@ -74,14 +73,8 @@ def partitions_of(row: Mapping[str, Any], column: str) -> list[int]:
 def a_queue(servers: str, group_id: str) -> str:
     """A topic with records that the share group begins with the first of."""
     topic = new_topic(servers)
-    producer = Producer({"bootstrap.servers": servers})
-    for number in range(RECORDS):
-        producer.produce(topic, b"%d" % number, partition=number % 3)
-    assert producer.flush(PATIENCE_S) == 0
-    earliest = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[earliest])
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+    produce(servers, topic, map(str, range(RECORDS)), range(3))
+    begin_with_the_first_record(servers, group_id)
     return topic
 
 

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.acts import ask, commit, cut, new_topic, produce
 from tests.apache_kafka import require as require_apache_kafka
+from tests.patience import until
 from tests.spark.kafka.test_source import PATIENCE_S
 from tools.apache_kafka import ApacheKafka
 
@@ -123,9 +124,7 @@ def test_what_is_about_to_expire_goes_when_it_was_said(spark: SparkSession, kind
         assert not snapshot(spark, options, str(tmp_path)).problems
         (row,) = pq.read_table(tmp_path / "stale").to_pylist()
         assert (row["group_id"], row["topic"], row["reason"]) == ("leaving", topic, "expiring")
-        deadline = time.monotonic() + 180
-        while has_offsets(servers, "leaving"):
-            assert time.monotonic() < deadline
+        until(lambda: not has_offsets(servers, "leaving"), within_s=180)
         assert not snapshot(spark, options, str(tmp_path)).problems
     commits = pq.read_table(tmp_path / "commits").to_pylist()
     (gone,) = [each for each in commits if each["is_tombstone"]]

@@ -4,7 +4,8 @@ import re
 
 import pytest
 from confluent_kafka import ShareConsumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
+from tests.acts import begin_with_the_first_record
 from tests.conformance.brokers import RunningBroker, wait_for
 from tests.conformance.clients import CLIENTS, Sent
 from tests.conformance.conftest import make_topic
@@ -18,9 +19,7 @@ def queue(broker: RunningBroker, admin: AdminClient, name: str) -> str:
     """A topic of ten records, and a share group of the same name that begins with the first."""
     make_topic(admin, name, 1)
     CLIENTS["confluent"].produce(broker.bootstrap_servers, name, [Sent(b"%d" % number) for number in range(10)])
-    earliest = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.GROUP, name, incremental_configs=[earliest])
-    admin.incremental_alter_configs([resource])[resource].result(20)
+    begin_with_the_first_record(broker.bootstrap_servers, name)
     return name
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Message, Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from tests.acts import ask
+from confluent_kafka.admin import AdminClient
+from tests.acts import ask, begin_with_the_first_record
 from tests.conformance.brokers import RunningBroker, kinds_under_test, new_broker
 from tests.conformance.conftest import make_topic
 from tools.apache_kafka import cache_folder
@@ -128,11 +128,8 @@ def test_a_queue_is_worked_off(mortal: RunningBroker, name: str, tmp_path: Path)
 
 def fill(servers: str, name: str) -> dict[Place, str]:
     """Produces the queue; what its records say by where they are."""
-    admin = AdminClient({"bootstrap.servers": servers})
-    make_topic(admin, name, PARTITIONS)
-    earliest = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.GROUP, name, incremental_configs=[earliest])
-    admin.incremental_alter_configs([resource])[resource].result(20)
+    make_topic(AdminClient({"bootstrap.servers": servers}), name, PARTITIONS)
+    begin_with_the_first_record(servers, name)
     values = ["later" if number % 500 == 7 else "bad" if number % 1000 == 9 else "work" for number in range(RECORDS)]
     values[RECORDS // 3] = "poison"
     # Small batches: whoever gets the poisoned record takes few others with it.

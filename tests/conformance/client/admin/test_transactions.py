@@ -5,6 +5,7 @@ import re
 
 import pytest
 from confluent_kafka import KafkaException, Producer
+from tests.acts import begin_transaction, produce
 from tests.conformance.client.admin.conftest import Target
 from tests.conformance.client.admin.waiting import until
 
@@ -14,12 +15,7 @@ from groupkeeper.errors import IllegalArgument, TransactionalIdNotFound, Unknown
 
 def open_transaction(servers: str, tp: TopicPartition) -> Producer:
     """A producer whose id is the topic's name, and which has one record in an open transaction."""
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": tp.topic, "linger.ms": 0, "log_level": 0})
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    producer.produce(tp.topic, b"x", partition=tp.partition)
-    assert producer.flush(20) == 0
-    return producer
+    return begin_transaction(servers, tp.topic, tp.topic, [b"x"], tp.partition, **{"linger.ms": 0, "log_level": 0})
 
 
 async def test_an_open_transaction(own: Admin, target: Target, tp: TopicPartition) -> None:
@@ -99,9 +95,7 @@ async def test_a_transaction_is_aborted_in_a_partition(own: Admin, target: Targe
 
 
 async def test_log_dirs(own: Admin, target: Target, tp: TopicPartition) -> None:
-    producer = Producer({"bootstrap.servers": target.bootstrap_servers, "linger.ms": 0})
-    producer.produce(tp.topic, b"x" * 5000)
-    assert producer.flush(20) == 0
+    await asyncio.to_thread(produce, target.bootstrap_servers, tp.topic, [b"x" * 5000])
     (node,) = (await own.describe_cluster()).nodes
     found = await own.describe_log_dirs([node.id, 99], partitions=[tp])
     assert isinstance(found.failed[99], IllegalArgument)
