@@ -4,6 +4,7 @@ import itertools
 import random
 import struct
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -188,7 +189,9 @@ def _us(milliseconds: int) -> int:
 
 
 def _live() -> History:
-    """Groups that read in step, stand still, go back, are put ahead, lose records, and stop; one goes."""
+    """Groups that read in step, stand still, go back, are put ahead, lose records, and stop; one goes. One has a
+    member.
+    """
     commits: list[tuple[int, str, str, int | None]] = []
     for at in range(-60, 4):
         commits.append((at * MINUTE + 1, "in step", "moving", 1_000 + 10 * at))
@@ -202,15 +205,31 @@ def _live() -> History:
         (-6 * MINUTE, "made again", "again", 690), (-6 * MINUTE, "left behind", "again", 600),
         (2 * MINUTE, "made again", "again", 35), (-DAY, "removed", "still", 4), (50_000, "removed", "still", None),
         (-40 * DAY, "idle", "still", 1), (-MINUTE, "negative", "still", -1), (3 * MINUTE, "late", "moving", 5),
+        (-2, "has a member", "still", 500),
     ]  # fmt: skip
-    records = []
-    for offset, (at_ms, group, topic, committed) in enumerate(sorted(commits, key=lambda one: one[0])):
-        time_ms = INSTANTS[0] + at_ms
-        value = None if committed is None else m.OffsetCommitValue(committed, metadata="", commit_timestamp=time_ms)
-        if value is not None and topic == "again":
-            value.topic_id = _ID_BYTES[at_ms > 0]
-        records.append(Logged(offset, time_ms, m.OffsetCommitKey(group, topic, 0), value, version=4))
+    others = [(-1, m.GroupMetadataKey("has a member"), _of_one_member(INSTANTS[0] - 1), 3)]
+    pairs = [*map(_commit_of, commits), *others]
+    records = [Logged(offset, INSTANTS[0] + at_ms, key, value, version=version)
+               for offset, (at_ms, key, value, version) in enumerate(sorted(pairs, key=itemgetter(0)))]  # fmt: skip
     return History("live", records, [], len(records))
+
+
+def _commit_of(
+    commit: tuple[int, str, str, int | None],
+) -> tuple[int, m.OffsetCommitKey, m.OffsetCommitValue | None, int]:
+    at_ms, group, topic, committed = commit
+    if committed is None:
+        value = None
+    else:
+        value = m.OffsetCommitValue(committed, metadata="", commit_timestamp=INSTANTS[0] + at_ms)
+        if topic == "again":
+            value.topic_id = _ID_BYTES[at_ms > 0]
+    return at_ms, m.OffsetCommitKey(group, topic, 0), value, 4
+
+
+def _of_one_member(time_ms: int) -> m.GroupMetadataValue:
+    member = m.MemberMetadata("m", None, "app", "/h", 60_000, 10_000, b"", b"")
+    return m.GroupMetadataValue("consumer", 1, "range", "m", time_ms, [member])
 
 
 def _hostile() -> History:

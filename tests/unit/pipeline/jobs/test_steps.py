@@ -37,16 +37,19 @@ from groupkeeper.pipeline.tables.state import (
     RECENT_REWINDS,
 )
 
-GUIDE = Path(__file__).resolve().parents[4] / "docs" / "pipeline.md"
+TESTS = Path(__file__).resolve().parents[3]
+GUIDE = TESTS.parent / "docs" / "pipeline.md"
 NO_STEPS = {COMMITS.name, GROUP_RECORDS.name, OFFSETS_AS_OF.name, SCAN_TIME.name}
 """What the reading of the log, and commands of their own, write."""
-QUESTIONS = Path(__file__).resolve().parents[4] / "docs" / "questions.md"
+QUESTIONS = TESTS.parent / "docs" / "questions.md"
 PLACES = 'each table has a line `CREATE VIEW` and its name in a line `tables += "…"`'
 OPTIONS = parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
 OF_HISTORY = {
     EDGES, GROUP_EVENTS, GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RATES, RECENT_REWINDS, REWINDS
 }  # fmt: skip
 """Tables without whose rows a rebuild begins, as history makes the same rows again."""
+OF_REFRESHES = {"last_records", "owners_of_groups", "readers", "transactions", "waiting"}
+"""Functions that only tests of whole refreshes call."""
 MADE = [step for step in STEPS if step.is_published and step.table not in CARRIED]
 
 
@@ -54,6 +57,18 @@ def test_each_table_is_made_by_one_step() -> None:
     assert sorted(step.table.name for step in MADE) == sorted({table.name for table in TABLES} - NO_STEPS), (
         "a published table is in TABLES of pipeline/tables and in STEPS; another step has `is_published=False`, or its "
         "table is in CARRIED of tables/state.py if the next refresh reads it"
+    )
+
+
+def test_the_function_of_a_step_has_tests_of_its_own() -> None:
+    """The corpus has no queries of Spark, for example."""
+    files = [path for part in ("unit/pipeline", "spark") for path in (TESTS / part).rglob("*.py")]
+    text = "\n".join(path.read_text() for path in files if path != Path(__file__))
+    functions = {step.make for step in STEPS if step.make.__module__ != Step.__module__}
+    untested = {each.__name__ for each in functions if not re.search(
+        rf"^from {re.escape(each.__module__)} import (\([^)]*|.*)\b{each.__name__}\b", text, re.M)}  # fmt: skip
+    assert untested == OF_REFRESHES, (
+        "call it in a test of tests/unit/pipeline: for a row, no row, null, and a query of Spark if such rows come"
     )
 
 
