@@ -127,12 +127,16 @@ async def readable(nodes: Nodes, node: int) -> int:
 async def waiting_end(nodes: Nodes) -> tuple[Producer, PartitionLog, asyncio.Future[int]]:
     """A producer whose commit waits for a replica of the coordinator that is held up, and the log it has written to."""
     producer, log = await begin(nodes)
+    return producer, log, await held_up(nodes, producer)
+
+
+async def held_up(nodes: Nodes, producer: Producer) -> asyncio.Future[int]:
     assert await write(nodes, producer, "produce") == 0
     await nodes.broker.pause_node(3)
     producer.wire = await nodes.connect(1)
     ending = asyncio.ensure_future(producer.end(commit=True))
     await becomes(lambda: coordinator_log(nodes).waiters)
-    return producer, log, ending
+    return ending
 
 
 async def test_no_marker_is_sent_before_the_coordinators_replicas_have_the_outcome(nodes: Nodes) -> None:
@@ -198,11 +202,7 @@ async def test_markers_follow_when_the_coordinators_replicas_have_the_outcome(no
 async def test_a_coordinator_that_moves_sends_markers_when_its_replicas_have_what_it_loaded(nodes: Nodes) -> None:
     producer, log = await begin(nodes)
     await nodes.broker.reassign({coordinator_log(nodes): [1, 2, 3]})
-    assert await write(nodes, producer, "produce") == 0
-    await nodes.broker.pause_node(3)
-    producer.wire = await nodes.connect(1)
-    ending = asyncio.ensure_future(producer.end(commit=True))
-    await becomes(lambda: coordinator_log(nodes).waiters)
+    ending = await held_up(nodes, producer)
     await nodes.broker.move_transaction_coordinator(ID, 2)
     assert await ending == errors.NotCoordinator.code
     assert log.log_end_offset == 1

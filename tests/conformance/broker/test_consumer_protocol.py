@@ -96,7 +96,8 @@ NEW_PROTOCOL: dict[str, Any] = {
 class Flow:
     """Records to a topic, and the members that read them; every record has a value of its own."""
 
-    def __init__(self, broker: RunningBroker, admin: AdminClient, topic: str) -> None:
+    def __init__(self, broker: RunningBroker, admin: AdminClient, topic: str, stack: ExitStack) -> None:
+        self._stack = stack
         self._broker = broker
         self._admin = admin
         self._topic = topic
@@ -111,6 +112,29 @@ class Flow:
     def java_member(self) -> JavaMember:
         """The Java consumer with the new protocol, not yet among `members`."""
         return JavaMember(self._broker.bootstrap_servers, self._topic, self._topic, group_protocol="consumer")
+
+    def group_type(self) -> str:
+        return group_type(self._admin, self._topic)
+
+    def of_all_libraries(self) -> list[Member]:
+        """A classic member of each, not yet among `members`."""
+        return [self.member(CLIENTS[name]) for name in sorted(CLIENTS)]
+
+    def join(self, *members: Member | JavaMember) -> None:
+        """They are among `members` until they `leave`, at the latest at the end of the block."""
+        for member in members:
+            self._stack.enter_context(member)
+        self.members += members
+        self.share()
+        self.send_and_commit()
+
+    def leave(self, member: Member | JavaMember) -> None:
+        member.stop()
+        self.members.remove(member)
+
+    def stop(self) -> None:
+        for member in self.members:
+            member.stop()
 
     def share(self) -> None:
         """Waits until the members own all partitions, each of them once, nobody has none, and the group is Stable: else
@@ -141,87 +165,56 @@ class Flow:
         assert sorted(read(), key=str) == sorted(values, key=str)
 
 
+@pytest.fixture
+def flow(broker: RunningBroker, admin: AdminClient, topic: str) -> Iterator[Flow]:
+    with ExitStack() as stack:
+        yield Flow(broker, admin, topic, stack)
+
+
 @pytest.mark.timeout(240)
-def test_members_of_all_libraries_migrate_without_losing_or_repeating(
-    broker: RunningBroker, admin: AdminClient, topic: str
-) -> None:
+def test_members_of_all_libraries_migrate_without_losing_or_repeating(flow: Flow) -> None:
     # GM-03, GM-04, GM-07, GO-06
-    flow = Flow(broker, admin, topic)
-    with ExitStack() as stack:
-        for name in sorted(CLIENTS):
-            flow.members.append(stack.enter_context(flow.member(CLIENTS[name])))
-        flow.share()
-        flow.send_and_commit()
-        with flow.member(CLIENTS["confluent"], **NEW_PROTOCOL) as new:
-            flow.members.append(new)
-            flow.share()
-            assert group_type(admin, topic) == "CONSUMER"
-            flow.send_and_commit()
-            flow.members.remove(new)
-            new.stop()
-        flow.share()
-        assert group_type(admin, topic) == "CLASSIC"
-        flow.send_and_commit()
-        for member in flow.members:
-            member.stop()
+    flow.join(*flow.of_all_libraries())
+    new = flow.member(CLIENTS["confluent"], **NEW_PROTOCOL)
+    flow.join(new)
+    assert flow.group_type() == "CONSUMER"
+    flow.leave(new)
+    flow.share()
+    assert flow.group_type() == "CLASSIC"
+    flow.send_and_commit()
+    flow.stop()
 
 
 @pytest.mark.timeout(400)
-def test_the_java_consumer_among_members_of_all_libraries(
-    broker: RunningBroker, admin: AdminClient, topic: str, apache_jars: None
-) -> None:
+def test_the_java_consumer_among_members_of_all_libraries(flow: Flow, apache_jars: None) -> None:
     # GM-02, GM-03, GM-04, GM-07, GO-06, K1099-12
-    flow = Flow(broker, admin, topic)
-    with ExitStack() as stack:
-        for name in sorted(CLIENTS):
-            flow.members.append(stack.enter_context(flow.member(CLIENTS[name])))
+    flow.join(*flow.of_all_libraries())
+    java = flow.java_member()
+    flow.join(java)
+    assert flow.group_type() == "CONSUMER"
+    librdkafka = flow.member(CLIENTS["confluent"], **NEW_PROTOCOL)
+    flow.join(librdkafka)
+    for leaving, kind in ((librdkafka, "CONSUMER"), (java, "CLASSIC")):
+        flow.leave(leaving)
         flow.share()
+        assert flow.group_type() == kind
         flow.send_and_commit()
-        java = stack.enter_context(flow.java_member())
-        flow.members.append(java)
-        flow.share()
-        assert group_type(admin, topic) == "CONSUMER"
-        flow.send_and_commit()
-        librdkafka = stack.enter_context(flow.member(CLIENTS["confluent"], **NEW_PROTOCOL))
-        flow.members.append(librdkafka)
-        flow.share()
-        flow.send_and_commit()
-        for leaving, kind in ((librdkafka, "CONSUMER"), (java, "CLASSIC")):
-            flow.members.remove(leaving)
-            leaving.stop()
-            flow.share()
-            assert group_type(admin, topic) == kind
-            flow.send_and_commit()
-        for member in flow.members:
-            member.stop()
+    flow.stop()
 
 
 @pytest.mark.timeout(400)
-def test_java_members_take_a_group_over_and_give_it_back(
-    broker: RunningBroker, admin: AdminClient, topic: str, apache_jars: None
-) -> None:
+def test_java_members_take_a_group_over_and_give_it_back(flow: Flow, apache_jars: None) -> None:
     # GM-03, GM-07, GO-06: each classic member in turn makes place, as in an upgrade of a fleet, and comes back.
-    flow = Flow(broker, admin, topic)
-    with ExitStack() as stack:
-        old = [stack.enter_context(flow.member(CLIENTS[name])) for name in sorted(CLIENTS)]
-        flow.members += old
-        flow.share()
-        flow.send_and_commit()
-        new: list[JavaMember] = []
-        for leaving in old:
-            leaving.stop()
-            flow.members.remove(leaving)
-            new.append(stack.enter_context(flow.java_member()))
-            flow.members.append(new[-1])
-            flow.share()
-            flow.send_and_commit()
-        assert group_type(admin, topic) == "CONSUMER"
-        for name, java in zip(sorted(CLIENTS), new, strict=True):
-            java.stop()
-            flow.members.remove(java)
-            flow.members.append(stack.enter_context(flow.member(CLIENTS[name])))
-            flow.share()
-            flow.send_and_commit()
-        assert group_type(admin, topic) == "CLASSIC"
-        for member in flow.members:
-            member.stop()
+    old = flow.of_all_libraries()
+    flow.join(*old)
+    new: list[JavaMember] = []
+    for leaving in old:
+        flow.leave(leaving)
+        new.append(flow.java_member())
+        flow.join(new[-1])
+    assert flow.group_type() == "CONSUMER"
+    for name, java in zip(sorted(CLIENTS), new, strict=True):
+        flow.leave(java)
+        flow.join(flow.member(CLIENTS[name]))
+    assert flow.group_type() == "CLASSIC"
+    flow.stop()

@@ -53,6 +53,10 @@ class Old:
     def admin(self) -> Admin:
         return Admin(self.broker.bootstrap_servers)
 
+    def says(self, words: str) -> str:
+        """What our tool prints."""
+        return ours(TOOL, self.broker.bootstrap_servers, *words.split()).stdout
+
     def _create_topic(self) -> None:
         """By the tool of its time: its CreateTopics has a version that no client of today has."""
         command = f"--zookeeper {self.broker.zookeeper} --create --topic {TOPIC} --partitions 2 --replication-factor 1"
@@ -187,13 +191,9 @@ async def test_a_group_of_the_early_consumer_protocol(old: Old) -> None:
         assert described.group_type == GroupType.CONSUMER
         assert [each.upgraded for each in described.members] == [None]  # K1099-90
         assert described.group_epoch is not None
-    compare(TOOL, old.broker.bootstrap_servers, "--describe", "--group", "early", "--members", "--verbose")
-    assert (
-        "UPGRADED"
-        not in ours(
-            TOOL, old.broker.bootstrap_servers, "--describe", "--group", "early", "--members", "--verbose"
-        ).stdout
-    )
+    command = "--describe --group early --members --verbose"
+    compare(TOOL, old.broker.bootstrap_servers, *command.split())
+    assert "UPGRADED" not in old.says(command)
 
 
 COMMANDS = (
@@ -228,17 +228,10 @@ def test_the_command(old: Old, command: str) -> None:
 def test_the_command_on_the_oldest(old: Old) -> None:
     if old.version >= (2, 1):
         pytest.skip("compared with the official tool instead")
-    assert set(ours(TOOL, old.broker.bootstrap_servers, "--list").stdout.split()) >= {EMPTY, OTHER, LIVE}
-    assert (
-        "we need v2 or newer to request all topic partitions"
-        in ours(TOOL, old.broker.bootstrap_servers, "--describe", "--group", EMPTY).stdout
-    )
-    members = ours(TOOL, old.broker.bootstrap_servers, "--describe", "--group", LIVE, "--members", "--verbose").stdout
-    assert "orders:0,1" in members
-    assert (
-        "The node does not support DELETE_GROUPS"
-        in ours(TOOL, old.broker.bootstrap_servers, "--delete", "--group", EMPTY).stdout
-    )
+    assert set(old.says("--list").split()) >= {EMPTY, OTHER, LIVE}
+    assert "we need v2 or newer to request all topic partitions" in old.says(f"--describe --group {EMPTY}")
+    assert "orders:0,1" in old.says(f"--describe --group {LIVE} --members --verbose")
+    assert "The node does not support DELETE_GROUPS" in old.says(f"--delete --group {EMPTY}")
 
 
 async def test_configs_partitions_and_records(old: Old) -> None:

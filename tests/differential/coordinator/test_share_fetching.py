@@ -531,23 +531,27 @@ def test_same_shapes_at_the_cap(sides: tuple[Side, Side]) -> None:
 @pytest.mark.timeout(300)
 def test_what_cannot_be_loaded_or_is_not_wanted(sides: tuple[Side, Side]) -> None:
     """A group that never began is told so by an answer that has waited; who wants no records gets no partitions."""
-    found = []
-    for side in sides:
-        side.begin("led", {})
-        side.produce(("t", 0), [3])
-        loaded = [side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=1000)), side.ask(Asked(KEEPER, FINAL))]
-        asked = Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=500)
-        for limited in (asked._replace(max_records=0), asked._replace(max_bytes=0), asked._replace(min_bytes=0)):
-            loaded += [side.ask(limited)]
-        side.group_id = "never-began"
-        side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=3000))
-        waits: list[tuple[object, bool]] = []
-        for wait_ms in (0, 2000, 0):
-            time.sleep(1.5)  # who asks while Kafka's leader reads the state is not told that it failed
-            began = time.monotonic()
-            answer = side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=wait_ms))
-            waits.append((answer, time.monotonic() - began >= 1.9))
-        gone = side.ask(Asked(KEEPER, 0, wanted=(("t", 9),), wait_ms=5000))
-        found.append((loaded, waits, gone))
-    assert found[0] == found[1]
-    assert [len(answer[2]) for answer, _ in found[0][1]] == [0, 1, 0]  # type: ignore[index]
+    for attempt in range(pair.ATTEMPTS):  # a busy Apache Kafka may need longer to read the state
+        ours, theirs = (not_loaded(side, attempt) for side in sides)
+        if ours == theirs:
+            break
+    assert ours == theirs
+    assert [len(answer[2]) for answer, _ in ours[1]] == [0, 1, 0]
+
+
+def not_loaded(side: Side, attempt: int) -> tuple[object, list[tuple[Any, bool]], object]:
+    side.begin(f"led{attempt}", {})
+    side.produce(("t", 0), [3])
+    loaded = [side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=1000)), side.ask(Asked(KEEPER, FINAL))]
+    asked = Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=500)
+    for limited in (asked._replace(max_records=0), asked._replace(max_bytes=0), asked._replace(min_bytes=0)):
+        loaded += [side.ask(limited)]
+    side.group_id = f"never-began{attempt}"
+    side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=3000))
+    waits: list[tuple[Any, bool]] = []
+    for wait_ms in (0, 2000, 0):
+        time.sleep(1.5)  # who asks while Kafka's leader reads the state is not told that it failed
+        began = time.monotonic()
+        answer = side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=wait_ms))
+        waits.append((answer, time.monotonic() - began >= 1.9))
+    return loaded, waits, side.ask(Asked(KEEPER, 0, wanted=(("t", 9),), wait_ms=5000))
