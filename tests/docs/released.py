@@ -95,8 +95,8 @@ def released() -> dict[str, list[str]]:
 
 def untold() -> list[str]:
     """Names that have come or gone since then, and that neither the newest section of CHANGELOG.md nor a file of
-    changes/ has in code, or new ones of Admin that docs/admin.md lacks. Of what is new or gone as a whole, its own
-    name counts.
+    changes/ has in code, or new ones of Admin that docs/admin.md lacks: each with its page. Of what is new or gone as
+    a whole, its own name counts.
     """
     texts = [(ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]]
     texts += [path.read_text() for path in (ROOT / "changes").glob("*.md")]
@@ -106,8 +106,11 @@ def untold() -> list[str]:
     changed |= {(of, of.partition(" of ")[2]) for of in now.keys() ^ then.keys()}
     more = {(of, name) for of, name in changed if of.startswith(("argument ", "field ")) and name in now.get(of, ())}
     return sorted(
-        f"{of}: {name}"
-        for text, some, before in ((told, changed, r"[\w.-]"), (GUIDE, more, r"[\w-]"))  # a guide has `group.name`
+        f"{page}: {of}: {name}"
+        for page, text, some, before in (
+            ("CHANGELOG.md", told, changed, r"[\w.-]"),
+            ("docs/admin.md", GUIDE, more, r"[\w-]"),  # a guide has `group.name`
+        )
         for of, name in some
         if not re.search(rf"(?<!{before}){re.escape(name)}(?![\w.-])", text)
     )
