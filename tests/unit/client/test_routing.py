@@ -126,7 +126,7 @@ async def test_a_hanging_coordinator_takes_no_place_from_others() -> None:
     answered = [f"b{index}" for index in range(2000)]
     first.coordinator_by_group.update(dict.fromkeys(hanging, 1) | dict.fromkeys(answered, 2))
     async with admin_of(first, second) as admin:
-        batch = await admin.delete_consumer_groups(hanging + answered, timeout_ms=2000)
+        batch = await admin.delete_consumer_groups(hanging + answered, timeout_ms=4000)
     assert list(batch.done) == answered
     assert list(batch.failed) == hanging
 

@@ -1,9 +1,8 @@
 """Consumer groups: what the language of the scenarios cannot say."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-import pytest
 from tests.memory_shell import NO_PRODUCER
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle
 
@@ -123,26 +122,6 @@ def test_a_description_is_of_one_moment() -> None:
     assert _described(cluster) == before
     cluster.shell.load()
     assert _described(cluster) == before
-
-
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"group_id": ""}, "GroupId can't be empty."),
-        ({"member_id": ""}, "MemberId can't be empty."),
-        ({"instance_id": ""}, "InstanceId can't be empty."),
-        ({"rack_id": ""}, "RackId can't be empty."),
-        (
-            {"member_epoch": 0, "rebalance_timeout_ms": 9, "topic_partitions": []},
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
-        ),
-    ],
-)
-def test_requests_that_say_too_little(fields: Mapping[str, Any], text: str) -> None:
-    # GN-02
-    request = m.ConsumerGroupHeartbeatRequest(**{"group_id": GROUP, "member_id": "a", "member_epoch": 1, **fields})
-    answer = Cluster({"t": 1}).ask(request)
-    assert (answer.error_code, answer.error_message) == (errors.InvalidRequest.code, text)
 
 
 class ReadSettings(Settings):
