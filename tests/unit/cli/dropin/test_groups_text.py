@@ -1,7 +1,5 @@
 """What the drop-ins print of values, where no recording shows it: `tests/cli/goldens` has all else."""
 
-import pytest
-
 from groupkeeper.cli.dropin import groups_text, share_groups_text, streams_groups_text
 from groupkeeper.client.admin.streams_types import StreamsGroupDescription, StreamsNode, StreamsTopology, TopologyStatus
 from groupkeeper.client.admin.types import (
@@ -10,10 +8,9 @@ from groupkeeper.client.admin.types import (
     GroupType,
     MemberDescription,
     Node,
-    ShareGroupDescription,
     TopicPartition,
 )
-from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupIdNotFound, GroupSubscribedToTopic
+from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupIdNotFound
 
 ORDERS = [TopicPartition("orders", n) for n in range(2)]
 NODE = Node(1, "broker.example", 9092)
@@ -44,24 +41,6 @@ def test_members_of_a_group_that_migrates() -> None:
     )
 
 
-# K496-53, K496-54
-def test_text_on_deleted_offsets() -> None:
-    text = groups_text.deletion_text
-    assert text("g", None) == "Request succeeded for deleting offsets from group g.\n"
-    assert text("g", GroupIdNotFound("Group g not found.")) == "\nError: The group id does not exist.\n"
-    assert "some partition-level error" in text("g", GroupSubscribedToTopic())
-    assert text("g", CoordinatorNotAvailable()).endswith("some unknown error: COORDINATOR_NOT_AVAILABLE\n")
-
-
-@pytest.mark.parametrize("state", [GroupState.STABLE, GroupState.EMPTY])
-def test_what_is_said_of_the_state_of_a_share_group(state: GroupState) -> None:
-    # K1099-75, K1099-X1, K1099-X3
-    described = ShareGroupDescription("g", state, (), NODE, 5, 4, "simple")
-    empty = "\nShare group 'g' has no active members.\n" if state is GroupState.EMPTY else ""
-    assert share_groups_text.note(described) == empty
-    assert share_groups_text.missing("g") == "\nError: Share group 'g' does not exist.\n"
-
-
 def streams_group(state: GroupState) -> StreamsGroupDescription:
     return StreamsGroupDescription("g", state, (), NODE, 5, 4, 2)
 
@@ -90,8 +69,13 @@ def test_topologies_of_streams_groups() -> None:
         assert text in streams_groups_text.topology(streams_group(GroupState.STABLE)._replace(topology_status=status))
 
 
-def test_notes_on_streams_groups() -> None:
-    note = streams_groups_text.note
-    assert note(streams_group(GroupState.STABLE)) == ""
-    assert note(streams_group(GroupState.EMPTY)) == "\nError: Streams group 'g' has no active members.\n"
-    assert note(streams_group(GroupState.DEAD)) == "\nError: Streams group 'g' does not exist.\n"
+# K496-54, K1099-75, K1099-X1, K1099-X3
+def test_what_is_said_of_groups_that_are_gone_or_fail() -> None:
+    assert groups_text.deletion_text("g", GroupIdNotFound("Group g not found.")) == (
+        "\nError: The group id does not exist.\n"
+    )
+    assert groups_text.deletion_text("g", CoordinatorNotAvailable()) == (
+        "\nError: Encountered some unknown error: COORDINATOR_NOT_AVAILABLE\n"
+    )
+    assert share_groups_text.missing("g") == "\nError: Share group 'g' does not exist.\n"
+    assert streams_groups_text.note(streams_group(GroupState.DEAD)) == "\nError: Streams group 'g' does not exist.\n"
