@@ -81,6 +81,7 @@ async def challenges(name: str, options: str | None = None) -> list[bytes]:
     except (LoginFailed, LoginRefused, MechanismFailed) as refused:
         reason = str(refused)
     assert not re.search(f"guess|{re.escape(PASSWORD)}", reason), "a refusal is logged, and tells no password"
+    assert bool(reason) == (server.identity is None), "`identity` is set before the last answer, and only then"
     return said
 
 
