@@ -18,13 +18,14 @@ from groupkeeper.client.errors import (
     ConnectionFailed,
     SaslMissing,
     UnexpectedResponse,
+    UnsupportedVersion,
     copy_of,
 )
 from groupkeeper.client.opener import DIAGNOSIS_S, open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.topology import Node
-from groupkeeper.client.versions import ask_versions, version_of
+from groupkeeper.client.versions import ask_versions, unsupported, version_of
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -72,6 +73,10 @@ class Peer:
         if not self.is_advertised or self.node is None or self._has_answered:
             return failure
         return type(failure)(f"{failure} (broker {self.node.id} advertises this address: see advertised.listeners)")
+
+    def unsupported(self, answer_type: type[RootMessage], least: int) -> UnsupportedVersion:
+        """The error for what requests of this broker lack: they have it from the version `least` on."""
+        return unsupported(answer_type, self._versions or {}, least)
 
     async def ask(self, answer_type: type[A], request: Request, deadline: Deadline) -> A:
         """Send a request in the highest version that both sides support, and wait for the response.

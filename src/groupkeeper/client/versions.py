@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import NotABroker, UnexpectedResponse, UnsupportedVersion
 from groupkeeper.protocol.codec import MalformedMessage
@@ -37,23 +39,36 @@ _RELEASES = {
 }
 """The first Kafka release with an API version that the client supports, for APIs without an official tool's text."""
 
+Versions = Mapping[int, tuple[int, int]]
+"""The lowest and the highest version that a broker supports, by API key."""
 
-def version_of(message_type: type[RootMessage], versions: dict[int, tuple[int, int]]) -> int:
+
+def version_of(message_type: type[RootMessage], versions: Versions) -> int:
     """The highest version of an API that both sides support; raises UnsupportedVersion."""
+    first, last = _ours(message_type)
+    theirs = versions.get(message_type.API_KEY)
+    if theirs is None or not max(first, theirs[0]) <= (version := min(last, theirs[1])):
+        raise unsupported(message_type, versions)
+    return version
+
+
+def unsupported(message_type: type[RootMessage], versions: Versions, least: int = 0) -> UnsupportedVersion:
+    """The error for an API that the broker lacks, or supports only in versions before `least`."""
     key = message_type.API_KEY
-    ours = (message_type.MIN_VERSION, BELOW_NEWEST.get(key, message_type.MAX_VERSION))
+    first, last = _ours(message_type)
     theirs = versions.get(key)
     since = f". Kafka has it from {_RELEASES[key]} on." if key in _RELEASES else ""
     if theirs is None:
         kind = NotABroker if key == _METADATA else UnsupportedVersion
-        raise kind(f"The node does not support {_constant(key)}{since}")
-    version = min(ours[1], theirs[1])
-    if version < max(ours[0], theirs[0]):
-        raise UnsupportedVersion(
-            f"The node does not support {_constant(key)} with version in range [{ours[0]},{ours[1]}]. "
-            f"The supported range is [{theirs[0]},{theirs[1]}]{since or '.'}"
-        )
-    return version
+        return kind(f"The node does not support {_constant(key)}{since}")
+    return UnsupportedVersion(
+        f"The node does not support {_constant(key)} with version in range [{max(first, least)},{last}]. "
+        f"The supported range is [{theirs[0]},{theirs[1]}]{since or '.'}"
+    )
+
+
+def _ours(message_type: type[RootMessage]) -> tuple[int, int]:
+    return message_type.MIN_VERSION, BELOW_NEWEST.get(message_type.API_KEY, message_type.MAX_VERSION)
 
 
 def _constant(key: int) -> str:

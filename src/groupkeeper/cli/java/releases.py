@@ -44,6 +44,8 @@ class Release(NamedTuple):
     """The scopes of the tool's --reset-offsets."""
     has_assignor: bool
     """Whether its --state has that column."""
+    names_filters: bool
+    """Whether a filter of ListGroups that a broker lacks is named as the protocol does."""
     lacks: frozenset[str]
     """Options that its tools don't recognize."""
 
@@ -63,6 +65,7 @@ _KAFKA_4_4 = Release(
     (("topic", "all-topics"), "options [topic] or [all-topics]."),
     ("members", "offsets", "state", "topology"),
     "--all-input-topics, --input-topic",
+    True,
     True,
     frozenset(),
 )
@@ -84,6 +87,7 @@ _KAFKA_4_3 = Release(
     (("topic",), "option: [topic]"),
     ("members", "offsets", "state"),
     "--all-topics, --topic",
+    False,
     False,
     frozenset(["topology"]),
 )

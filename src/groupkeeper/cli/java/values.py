@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from groupkeeper.cli.java.assignments import Unreadable
+from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import (
     AuthenticationFailed,
@@ -133,7 +135,25 @@ def message(error: Exception) -> str:
     if isinstance(error, errors.GroupAuthorizationFailed) and text.startswith("FindCoordinator"):
         before, group_id, after = text.split("`", 1)[0], *text.split("`", 1)[1].rsplit("`", 1)
         return f"{before}`CoordinatorKey(idValue='{group_id}', type=GROUP)`{after}"
+    if isinstance(error, UnsupportedVersion) and release().names_filters:
+        return _FILTER_REFUSED.sub(_named_filter, text)
     return text
+
+
+_FILTER_REFUSED = re.compile(
+    r"The broker only supports ListGroups v(\d+), but we need v(\d+) or newer to request groups by \w+\."
+    r"(?: Requested group types: \[(.*)\]\.)?"
+)
+"""As Kafka says it up to 4.3."""
+
+
+def _named_filter(refused: re.Match[str]) -> str:
+    version, least, types = refused.groups("StatesFilter")
+    wanted = types.replace(", ", ",")
+    return (
+        f"The cluster does not support [{wanted}] in LIST_GROUPS API version {version}. "
+        f"Upgrade the cluster to LIST_GROUPS API version >= {least} to enable [{wanted}]."
+    )
 
 
 def lookup_message(error: Exception, call: str) -> str:

@@ -33,12 +33,12 @@ _LEADER_PATIENCE_S = 5.0
 _RETRIABLE_TOPIC_CODES = (3, 5)
 
 _NEEDS = {
-    -3: (7, "MAX_TIMESTAMP"),
-    -4: (8, "EARLIEST_LOCAL"),
-    -5: (9, "LATEST_TIERED"),
-    -6: (11, "EARLIEST_PENDING_UPLOAD"),
+    OffsetSpec.max_timestamp(): 7,
+    OffsetSpec.earliest_local(): 8,
+    OffsetSpec.latest_tiered(): 9,
+    OffsetSpec.earliest_pending_upload(): 11,
 }
-"""Lowest version of ListOffsets by special timestamp."""
+"""Lowest version of ListOffsets by what is asked for."""
 
 
 class LogOffsetCalls:
@@ -133,9 +133,9 @@ async def _ask(
             )
         topics: dict[str, list[m.ListOffsetsPartition]] = {}
         for key, spec in specs.items():
-            needed, name = _NEEDS.get(spec.timestamp, (0, ""))
+            needed = _NEEDS.get(spec, 0)
             if version < needed:
-                results[key] = UnsupportedVersion(f"Broker {peer.address} does not support {name} offset specs")
+                results[key] = peer.unsupported(m.ListOffsetsResponse, needed)
             else:
                 partition = m.ListOffsetsPartition(key.partition, timestamp=spec.timestamp)
                 topics.setdefault(key.topic, []).append(partition)

@@ -3,8 +3,9 @@
 import pytest
 
 from groupkeeper.cli.java import values as java
+from groupkeeper.cli.java.releases import VARIABLE
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, IllegalArgument
+from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, IllegalArgument, UnsupportedVersion
 from groupkeeper.java_numbers import INT_MAX, parse_number
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, NonEmptyGroup
 
@@ -79,3 +80,21 @@ def test_texts_of_errors() -> None:
         "authorization failure"
     )
     assert java.kafka_name(CallTimedOut("late")) == "REQUEST_TIMED_OUT"
+
+
+@pytest.mark.parametrize(
+    ("by", "least", "wanted"),
+    [
+        ("states.", 4, "StatesFilter"),
+        ("type. Requested group types: [Consumer].", 5, "Consumer"),
+        ("type. Requested group types: [Consumer, Share].", 5, "Consumer,Share"),
+    ],
+)
+def test_a_filter_that_the_broker_lacks(monkeypatch: pytest.MonkeyPatch, by: str, least: int, wanted: str) -> None:
+    before = f"on b:1: The broker only supports ListGroups v3, but we need v{least} or newer to request groups by {by}"
+    assert java.message(UnsupportedVersion(before)) == (
+        f"on b:1: The cluster does not support [{wanted}] in LIST_GROUPS API version 3. "
+        f"Upgrade the cluster to LIST_GROUPS API version >= {least} to enable [{wanted}]."
+    )
+    monkeypatch.setenv(VARIABLE, "4.3.1")
+    assert java.message(UnsupportedVersion(before)) == before
