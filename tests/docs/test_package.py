@@ -7,10 +7,15 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
+
+from groupkeeper.cli import drop_ins
+from groupkeeper.cli.framework.completion import DROP_INS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src"
@@ -32,6 +37,24 @@ def test_the_wheel_holds_every_module_and_the_commands(tmp_path: Path) -> None:
     assert any(name.endswith("licenses/NOTICE") for name in names)
     for name in ("groupkeeper = groupkeeper.cli.main:main", "kafka-consumer-groups = "):
         assert name in entry_points
+
+
+def test_each_drop_in_is_a_program() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts.keys() - {"groupkeeper"} == DROP_INS.keys()
+    for name in DROP_INS:
+        tool = name.replace("-", "_")
+        assert scripts[name] == f"groupkeeper.cli.drop_ins:{tool}"
+        assert callable(import_module(f"groupkeeper.cli.dropin.{tool}").main)
+
+
+def test_an_interrupted_import_is_silent(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt(name)
+
+    monkeypatch.setattr("importlib.import_module", interrupted)
+    assert drop_ins.kafka_groups() == 130
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_extra_brings_a_spark_that_has_what_the_source_imports() -> None:
