@@ -177,11 +177,13 @@ def _worst(report: Report) -> _Section:
 def _rewinds(report: Report) -> _Section:
     moves = moves_of(report.rewinds)
     rows = [
-        [words.moment(each.until), words.name(each.groups[0]) + " …" * (len(each.groups) > 1),
-         words.number(len(each.rewinds)), *(words.number(one or None) for one in sums(each.rewinds)), made_by(each)]
+        [words.moment(each.until), *_names(report, each.change)[:-1],
+         words.name(each.groups[0]) + " …" * (len(each.groups) > 1), words.number(each.partitions),
+         *(words.number(one or None) for one in sums(each.rewinds)), made_by(each)]
         for each in moves[: report.top]
     ]  # fmt: skip
-    return "Rewinds and jumps", ["WHEN", "GROUP", "PARTITIONS", "AGAIN", "SKIPPED", "BY"], rows, len(moves)
+    heads = ["WHEN", *_name_heads(report), "PARTITIONS", "AGAIN", "SKIPPED", "BY"]
+    return "Rewinds and jumps", heads, rows, len(moves)
 
 
 def _stale(report: Report) -> _Section:

@@ -43,6 +43,11 @@ class Move(NamedTuple):
     def groups(self) -> list[str]:
         return list(dict.fromkeys(each.group_id for each in self.rewinds))
 
+    @property
+    def partitions(self) -> int:
+        """How many there are, by group: one may have been moved more than once."""
+        return len({(each.group_id, each.topic, each.partition) for each in self.rewinds})
+
 
 def moves_of(rewinds: Sequence[Rewind]) -> list[Move]:
     """The moves of rewinds, which must be sorted with the latest first; moves are in the same order."""

@@ -245,7 +245,7 @@ def _rewinds(report: Report) -> str:
     columns: list[PageColumn[Move]] = [
         time_column("when", lambda each: each.until),
         PageColumn("group", lambda each: _moved_groups(report, each), "name"),
-        number_column("partitions", lambda each: len(each.rewinds)),
+        number_column("partitions", lambda each: each.partitions),
         number_column("read again", lambda each: sums(each.rewinds)[0] or None),
         number_column("skipped", lambda each: sums(each.rewinds)[1] or None),
         PageColumn("by whom, and how", lambda each: _moved_by(each) + _rewind_list(each), "why"),

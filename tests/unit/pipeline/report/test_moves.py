@@ -1,6 +1,7 @@
 """Who moved offsets: rewinds found again in journals, and folded for the report."""
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.fleet_tables import NOW, fleet, write
 
 from groupkeeper.cli.main import main
+from groupkeeper.cli.pipeline.report import summary_text
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost
 from groupkeeper.operations.plans.journal import Journal
@@ -128,6 +130,7 @@ def test_the_report_folds_an_undo_with_what_it_undid(tmp_path: Path, capsys: pyt
         *(moved(number, 100, 900 + number, -300, place=3 + number) for number in range(3)),
         moved(7, 50, 40, -200, place=6, was_empty=False), moved(8, 50, 40, -190, place=7, was_empty=False),
         moved(7, 50, 40, -60, place=8, was_empty=False), moved(9, 5, 900, -10, place=9, was_empty=None),
+        moved(7, 40, 35, -180, place=10, was_empty=False),
     ]  # fmt: skip
     tables = write(tmp_path / "tables", rows)
     journals = tmp_path / "journals"
@@ -137,12 +140,15 @@ def test_the_report_folds_an_undo_with_what_it_undid(tmp_path: Path, capsys: pyt
                *((n, 100, 900 + n) for n in range(3)))  # fmt: skip
     report = read_report(str(tables), hours=24, top=3, journals=[str(journals)])
     moves = moves_of(report.rewinds)
-    assert [(len(each.rewinds), sums(each.rewinds), made_by(each)) for each in moves] == [
+    assert [(each.partitions, sums(each.rewinds), made_by(each)) for each in moves] == [
         (1, (0, 895), "by the group, or a reset: no journal entry is known"),
         (1, (10, 0), "by the group, which had members: no journal entry is known"),
-        (2, (20, 0), "by the group, which had members: no journal entry is known"),
+        (2, (25, 0), "by the group, which had members: no journal entry is known"),
         (3, (2403, 0), "reset by ana on ops1"),
     ]
+    assert re.search("WHEN +GROUP +PARTITIONS", summary_text(report))
+    of_two_clusters = report._replace(clusters=report.clusters * 2)
+    assert re.search("WHEN +CLUSTER +GROUP +PARTITIONS", summary_text(of_two_clusters))
     ((undo,),) = [each.undone for each in moves if each.undone]
     assert made_by(undo) == "undo by bob through ops as User:bob on ops2, of R"
     words = ["pipeline", "report", "--tables", str(tables), "--journal", str(journals)]
@@ -154,7 +160,7 @@ def test_the_report_folds_an_undo_with_what_it_undid(tmp_path: Path, capsys: pyt
     assert main([*words, "--output", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {each["change_id"] for each in found["rewinds"]} == {"R", "U", None}
-    assert pq.read_table(tables / "rewinds")["change_id"].null_count == 10
+    assert pq.read_table(tables / "rewinds")["change_id"].null_count == 11
 
 
 def test_a_journal_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
