@@ -226,6 +226,14 @@ def test_progress_is_shown_and_ctrl_c_ends_it(silent: str) -> None:
     assert "Traceback" not in terminal.shown
 
 
+def test_watching_shows_no_progress(servers: str) -> None:
+    terminal = Terminal("groups", "watch", "none-yet", "--bootstrap-server", servers)
+    terminal.read("waiting for group none-yet\r\n")
+    assert terminal.stays(_PATIENCE_S + 3 * _INTERVAL_S), terminal.read("\x1b[K")
+    terminal.press("\x03")
+    assert terminal.end() == 0
+
+
 def test_no_progress_in_a_pipe_and_an_interrupt_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, ExitStack() as all_ended:
         silent.settimeout(PATIENCE_S)

@@ -349,6 +349,7 @@ async def pages_of(
             session.progress.say(f"connecting to {cluster.bootstrap_server}")
             async with beside(tell_of_refusals(cluster.bootstrap_server, timeout_ms, session.note)):
                 await stack.enter_async_context(session.admin)
+            session.progress.say("" if report.has_lines else f"asking {cluster.bootstrap_server}")
             async for page in report.pages(session):
                 yield page
     except (KafkaError, ClientError) as problem:

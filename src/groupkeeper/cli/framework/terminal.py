@@ -81,8 +81,10 @@ class Progress:
         self.clear()
 
     def say(self, text: str) -> None:
-        """Sets the text of the progress line."""
+        """Sets the text of the progress line; "" removes it."""
         self._text = text
+        if not text:
+            self.clear()
 
     def count(self, text: str, done: int, total: int) -> None:
         """Sets the text with the count and the estimated time left."""
