@@ -97,7 +97,7 @@ class TestEachMechanism:
         assert "Client requested an authorization id" in (answer.error_message or "")
         assert await is_closed(wire)
 
-    @pytest.mark.parametrize("message", [b"\xff", b"\0" * 9])
+    @pytest.mark.parametrize("message", [b"\xff", b"\0" * 9, "\u20ac\0\u20ac".encode()])
     @pytest.mark.parametrize("mechanism", MECHANISMS)
     async def test_bytes_that_are_no_login_are_refused(self, wire: Wire, mechanism: str, message: bytes) -> None:
         await handshake(wire, mechanism)
@@ -115,11 +115,11 @@ class TestEachMechanism:
         monkeypatch.setattr(ClientLogin, "needed", lambda login: [nobody.get(one, "") for one in login.mechanism.needs])
         conversation = sasl_security(Security(), logins.properties(mechanism), None).begin()
         await handshake(wire, mechanism)
-        with suppress(MechanismFailed):  # the client does not ask
-            answer = await token(wire, await conversation.first())
+        answer = await token(wire, await conversation.first())  # `needed` refuses an empty option, nothing else does
+        with suppress(MechanismFailed):
             while not answer.error_code and (message := conversation.answer(answer.auth_bytes)) is not None:
                 answer = await token(wire, message)
-            assert answer.error_code == errors.SaslAuthenticationFailed.code
+            assert answer.error_code, "the broker lets in an unknown user without a password"
 
     @pytest.mark.parametrize("mechanism", MECHANISMS)
     async def test_what_answers_a_challenge_logs_in_once(

@@ -33,8 +33,8 @@ class PlainClient(ClientConversation):
 
     async def first(self) -> bytes:
         for name, text in (("username", self._username), ("password", self._password)):
-            if not text or "\0" in text:
-                raise MechanismFailed(f"the {name} in sasl.jaas.config is empty or has a NUL character")
+            if "\0" in text:
+                raise MechanismFailed(f"the {name} in sasl.jaas.config has a NUL character")
         return f"\0{self._username}\0{self._password}".encode()
 
 

@@ -195,7 +195,7 @@ def source_of(token: str) -> TokenSource:
 
 
 async def test_conversations_refuse_what_has_no_form() -> None:
-    for username, password in (("", "p"), ("u", ""), ("u\0", "p"), ("u", "p\0")):
+    for username, password in (("u\0", "p"), ("u", "p\0")):
         with pytest.raises(MechanismFailed):
             await PlainClient(username, password).first()
     for token in ("", "a b", "a\x01b", "é"):
