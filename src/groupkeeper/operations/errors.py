@@ -118,7 +118,11 @@ class NothingToDelete(OperationRefused):
 
 
 class StalePlan(OperationRefused):
-    """The cluster has changed since the plan was made."""
+    """The cluster has changed since the plan was made. `is_outside`: a planned offset is outside of the log now."""
+
+    def __init__(self, text: str, *, is_outside: bool = False) -> None:
+        super().__init__(text)
+        self.is_outside = is_outside
 
 
 class WrongCluster(OperationRefused):

@@ -23,6 +23,13 @@ def commit(servers: str, metadata: str) -> None:
         admin.alter_consumer_group_offsets("billing", wanted).all()
 
 
+def how_to_undo_earlier(servers: str, change_id: str) -> str:
+    return (
+        "to undo an earlier change, name its id, which 'groupkeeper history' shows; the last before this one: "
+        f"'groupkeeper undo {change_id} --bootstrap-server {servers}'"
+    )
+
+
 @pytest.fixture
 def servers() -> Iterator[str]:
     with BackgroundBroker() as broker:
@@ -57,3 +64,23 @@ def test_a_change_that_committed_nothing_is_settled(run: Run, servers: str, jour
     report = run("history")[1]
     assert ([row["result"] for row in report["changes"]], report["notes"]) == (["undone", "applied"], [])
     assert [one["error"] for one in run("undo")[1]["problems"]] == ["NOTHING_TO_UNDO"]
+
+
+def test_where_the_offset_has_moved_elsewhere_an_earlier_change_is_named(
+    run: Run, servers: str, journal: Journal
+) -> None:
+    commit(servers, "before")
+    for number in range(2):
+        assert run(*DELETE)[0] == 0
+        commit(servers, f"of the group {number}")
+    first, second = (one.head.id for one in journal.summaries()[0])
+    stays = "nothing was changed; undo restores only offsets that are still as the change left them"
+    later = ": if later changes moved them, undo those first"
+    for words, said in [
+        ((), f"{stays}; {how_to_undo_earlier(servers, first)}"),
+        ((second, "--if-out-of-range", "clamp"), f"{stays}{later}; {how_to_undo_earlier(servers, first)}"),
+        ((first,), f"{stays}{later}; no earlier change is left to undo"),
+    ]:
+        status, report = run("undo", "--execute", *words)
+        assert (status, [one["error"] for one in report["problems"]]) == (1, ["STALE_PLAN"])
+        assert report["notes"][-1] == said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
+from itertools import takewhile
 
 from groupkeeper import shell
 from groupkeeper.cli.framework import clusters
@@ -145,7 +146,9 @@ def _report(options: Namespace) -> clusters.ClusterReport:
 
 async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
     options = session.options
-    recorded = _chosen(_opened(options), options.id, await cluster_id_of(session.admin))
+    cluster_id = await cluster_id_of(session.admin)
+    summaries, _ = _opened(options).summaries()
+    recorded = _chosen(_opened(options), options.id, [one for one in summaries if _is_open(one, cluster_id)])
     session.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
     is_share = is_of_share_groups(_opened(options), recorded)
     if is_share:
@@ -155,7 +158,7 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
         recorded,
         without_secrets(words_of(options)),
         time.time_ns() // 10**6,
-        undo=undo_of(_opened(options), recorded.head.id),
+        undo=undo_of(summaries, recorded.head.id),
         if_out_of_range=Otherwise(options.if_out_of_range),
     )
     if options.wait is not None:
@@ -173,8 +176,20 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
         fit = await compared(session, plan)
     if is_decided or not can_ask() or options.output == "json":
         yield Page(notes=notes)
-    async for page in apply_pages(session, plan, fit):
+    before = takewhile(lambda one: one.head.id != recorded.head.id, summaries)
+    earlier = _how_to_undo_earlier(options, [one.head.id for one in before if _is_open(one, cluster_id)])
+    async for page in apply_pages(session, plan, fit, earlier):
         yield page
+
+
+def _how_to_undo_earlier(options: Namespace, change_ids: Sequence[str]) -> str:
+    """The advice where a change cannot be undone. `change_ids`: earlier ones that aren't undone, oldest first."""
+    if not change_ids:
+        return "no earlier change is left to undo"
+    return (
+        "to undo an earlier change, name its id, which 'groupkeeper history' shows; the last before this one: "
+        f"'{follow_up(options, 'undo', change_ids[-1])}'"
+    )
 
 
 def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
@@ -193,11 +208,9 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
     return notes
 
 
-def _chosen(where: ChangeJournal, change_id: str | None, cluster_id: str | None) -> Recorded:
+def _chosen(where: ChangeJournal, change_id: str | None, open_to_undo: Sequence[ChangeSummary]) -> Recorded:
     """The change to undo. Raises NoSuchChange, NothingToUndo."""
     if change_id is None:
-        summaries, _ = where.summaries()
-        open_to_undo = [one for one in summaries if _is_open(one, cluster_id)]
         if not open_to_undo:
             raise NothingToUndo(
                 f"{where.name} has no change of this cluster that isn't undone; 'groupkeeper history' shows all, and "

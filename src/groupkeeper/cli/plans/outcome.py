@@ -29,6 +29,10 @@ from groupkeeper.operations.reporting.plan_rows import already_rows, outcome_row
 from groupkeeper.rules.words import counted
 
 _UNCHANGED = "undo restores only offsets that are still as the change left them"
+_OUTSIDE = (
+    "where the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer end, and "
+    "--if-out-of-range exact commits that offset anyway"
+)
 _MEMBERS_FIRST = "stop the members first, or add --wait TIME to wait until they have left"
 
 _NOTHING = {
@@ -94,8 +98,10 @@ def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
     return [*rows, *already_rows(plan.groups, applied.already)]
 
 
-async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit) -> AsyncIterator[Page]:
-    """Apply a plan with --execute, and report applied and other changes; without it, those that would be applied."""
+async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit, earlier: str = "") -> AsyncIterator[Page]:
+    """Apply a plan with --execute, and report applied and other changes; without it, those that would be applied.
+    `earlier`: of an undo, how to undo an earlier change.
+    """
     options = session.options
     applied = foreseen(options, fit)
     if options.execute:
@@ -119,19 +125,19 @@ async def apply_pages(session: ClusterSession, plan: Plan, fit: PlanFit) -> Asyn
         if recorder is not None and recorder.failure:
             yield Page(notes=[f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}"])
         yield Page(notes=way_back(recorder, options, has_changed=bool(applied.done)))
-    for page in _report(plan, applied, options):
+    for page in _report(plan, applied, options, earlier):
         yield page
 
 
-def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
+def _report(plan: Plan, applied: Applied, options: Namespace, earlier: str) -> Sequence[Page]:
     rows = rows_of(plan, applied, is_done=options.execute)
     problems = [trouble_problem(trouble) for trouble in applied.troubles]
     notes = []
-    is_stale = any(isinstance(trouble.failure, StalePlan) for trouble in applied.troubles)
+    stale = [trouble.failure for trouble in applied.troubles if isinstance(trouble.failure, StalePlan)]
     is_active = any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles)
-    if (is_stale or is_active) and not applied.done:
+    if (stale or is_active) and not applied.done:
         hint = "nothing was changed; "
-        hint += _way_out(options, plan) if is_stale else _MEMBERS_FIRST
+        hint += _way_out(options, plan, stale, earlier) if stale else _MEMBERS_FIRST
         can_skip = len(plan.groups) > 1 and not options.skip_refused
         notes.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
     elif not options.execute and applied.done:
@@ -146,17 +152,16 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
     return [*pages_with(rows), Page(problems=problems, notes=notes, more={"executed": options.execute})]
 
 
-def _way_out(options: Namespace, plan: Plan) -> str:
+def _way_out(options: Namespace, plan: Plan, stale: Sequence[StalePlan], earlier: str) -> str:
     """The advice if the plan no longer fits the cluster. `undo` makes its own plan each time."""
-    policy = getattr(options, "if_out_of_range", None)
-    if policy is None:
+    if not earlier:
         return f"make the plan again: {shell.text(plan.command)}" if plan.command else "make the plan again"
-    if policy == "fail":
-        return (
-            f"{_UNCHANGED}; if the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer "
-            "end, and --if-out-of-range exact commits that offset anyway"
-        )
-    return f"{_UNCHANGED}: undo later changes first"
+    ways = [_OUTSIDE] if any(one.is_outside for one in stale) else []
+    if not all(one.is_outside for one in stale):
+        # Without an id it is the last change that isn't undone.
+        later = ": if later changes moved them, undo those first" if options.id else ""
+        ways += [f"{_UNCHANGED}{later}", earlier]
+    return "; ".join(ways)
 
 
 class _WaitingLine:

@@ -125,9 +125,9 @@ def _unfit(tp: TopicPartition, change: Change, logs: Logs) -> Failure | None:
         return failure
     log_start, log_end, offset = logs.log_starts[tp], logs.log_ends[tp], change.after.offset
     if offset < log_start:
-        return StalePlan(f"the log begins at {log_start} now, after the planned offset {offset}")
+        return StalePlan(f"the log begins at {log_start} now, after the planned offset {offset}", is_outside=True)
     if offset > log_end:
-        return StalePlan(f"the log ends at {log_end} now, before the planned offset {offset}")
+        return StalePlan(f"the log ends at {log_end} now, before the planned offset {offset}", is_outside=True)
     return None
 
 

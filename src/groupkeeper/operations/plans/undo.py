@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
@@ -9,7 +11,6 @@ from groupkeeper.operations.plans.builder import Otherwise
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
 from groupkeeper.operations.plans.cluster_state import find_groups, find_logs
 from groupkeeper.operations.plans.fit import PlanFit, fit_of, refuse_other_cluster
-from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
 from groupkeeper.operations.times import utc_text
 
@@ -18,9 +19,9 @@ class AlreadyUndone(OperationRefused):
     """The change was already undone, and nothing of it is left. The text names who, and when."""
 
 
-def undo_of(journal: ChangeJournal, change_id: str) -> ChangeSummary | None:
-    """The change that undid another one; None: none did. Raises JournalUnreadable."""
-    known = {one.head.id: one for one in journal.summaries()[0]}
+def undo_of(summaries: Iterable[ChangeSummary], change_id: str) -> ChangeSummary | None:
+    """The change that undid another one; None: none of these did."""
+    known = {one.head.id: one for one in summaries}
     return known.get(known[change_id].undone_by or "") if change_id in known else None
 
 

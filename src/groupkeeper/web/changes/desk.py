@@ -206,7 +206,7 @@ class Desk:
     async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> DeskEntry:
         """Plans the undo of a change. Nothing is changed. Raises ActionRefused."""
         is_share = await self._ask_journal(lambda: is_of_share_groups(self.journal, recorded))
-        undone = await self._ask_journal(lambda: undo_of(self.journal, change_id))
+        undone = await self._ask_journal(lambda: undo_of(self.journal.summaries()[0], change_id))
         words = self.undo_command(cluster, change_id)
 
         async def plan(admin: Admin) -> Made:
