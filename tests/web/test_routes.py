@@ -369,6 +369,21 @@ NO_LISTS = {"/"}
 """A page of cards."""
 
 
+async def test_the_only_cluster_needs_no_name(broker: BackgroundBroker, tmp_path: Path) -> None:
+    named = ["/cluster", "/groups.csv", "/topics", "/sweep", "/topic?topic=orders", "/api/v1/groups?cluster="]
+    named += [f"/{each}?group=billing" for each in ("group", "partitions.csv", "change")]
+    one, two = await site_of(broker, tmp_path), await site_of(broker, tmp_path, more={"dr": broker})
+    for path in named:
+        for site, status in (one, 200), (two, 400):
+            headers = {"authorization": f"Bearer {ALICE}"} if "/api/" in path else {}
+            browser = Browser(site.app, headers=headers) if headers else await site.of(ALICE)
+            answer = await browser.get(path)
+            assert (answer.status, "Name one of the clusters, cluster=NAME: prod, dr." in answer.text) == (
+                status, site is two), path  # fmt: skip
+    missing = await (await one.of(ALICE)).get("/group?group=nobody")
+    assert (missing.status, "in prod now" in missing.text) == (404, True)
+
+
 async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> None:
     access = Access(Roles(None, changes=True), TOKENS, None, is_open=False)
     site = Site({HOSTILE: "127.0.0.1:1"}, access, Journal(tmp_path / "journal"), changes=True, watched=ALL)

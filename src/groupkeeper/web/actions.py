@@ -11,6 +11,7 @@ from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.operations.times import utc_text
+from groupkeeper.rules.words import several
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.changes.change_request import Form, Target, change_request_of, first, swept_of
@@ -23,6 +24,8 @@ OPTIONS = "--group, --except-group"
 
 _PATIENCE_S = 1.0
 """How long to wait until a new change is read back from the journal; otherwise pages show it a little later."""
+
+_MOST_NAMES = 20
 
 Snapshots = Callable[[], Sequence[ClusterSnapshot]]
 """Returns the latest snapshot of each cluster, in the order in which they were named."""
@@ -56,10 +59,14 @@ class Actions:
         return [seen for each in self._snapshots() if (seen := person.rights.seen(each)) is not None]
 
     def cluster(self, person: Person, name: str) -> ClusterSnapshot:
-        """The cluster of this name, as `clusters` has it. Raises ActionRefused."""
-        for snapshot in self.clusters(person):
-            if snapshot.cluster == name:
+        """The cluster of this name, as `clusters` has it; "": the only one. Raises ActionRefused."""
+        seen = self.clusters(person)
+        for snapshot in seen:
+            if snapshot.cluster == name or (not name and len(seen) == 1):
                 return snapshot
+        if not name and seen:
+            names = several([each.cluster for each in seen], _MOST_NAMES)
+            raise ActionRefused(400, f"Name one of the clusters, cluster=NAME: {names}.", Concern.CLUSTER)
         raise ActionRefused(404, f"There is no cluster {name!r} here.", Concern.CLUSTER)
 
     def group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
@@ -84,8 +91,8 @@ class Actions:
         group = snapshot.known.groups.get(group_id)
         if group is None:
             is_left_out = group_id in snapshot.known.scope.left_out
-            reason = why_left_out(group_id) if is_left_out else f"There is no group {group_id!r} in {cluster} now."
-            raise ActionRefused(404, reason, Concern.GROUP)
+            reason = f"There is no group {group_id!r} in {snapshot.cluster} now."
+            raise ActionRefused(404, why_left_out(group_id) if is_left_out else reason, Concern.GROUP)
         return snapshot, group
 
     def entry(self, person: Person, entry_id: str) -> DeskEntry:
