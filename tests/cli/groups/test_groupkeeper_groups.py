@@ -121,6 +121,16 @@ def test_reset_keeps_metadata_and_moves_into_the_log(run: Run, servers: str) -> 
     assert committed(servers, "zeta")[TopicPartition("a-topic-with-a-long-name", 0)] == OffsetAndMetadata(3)
 
 
+def test_what_is_committed_instead_is_told_beside_a_table_without_notes(
+    servers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "groups reset billing --topic orders --to-offset 99 --bootstrap-server".split()
+    assert main([*words, servers]) == 0
+    output, errors = capsys.readouterr()
+    assert "above" not in output
+    assert "note: 3 partitions with an offset above the log end: the log end instead\n" in errors
+
+
 # K122-73: the others go on
 def test_reset_refuses_active_groups_beside_the_rest(run: Run) -> None:
     status, report, _ = run("reset", "app", "billing", "--topic", "orders:0", "--to-latest", "--execute")

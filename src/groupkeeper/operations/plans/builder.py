@@ -4,6 +4,7 @@ looked up once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -35,6 +36,7 @@ from groupkeeper.operations.plans.model import (
 from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
+from groupkeeper.rules.words import counted
 
 
 class Otherwise(StrEnum):
@@ -131,6 +133,7 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     maker = _Maker(request, groups, logs, found)
     plans = [maker.plan(group_id, wanted) for group_id, wanted in by_group.items()]
     plans = [plan for plan in plans if plan.changes]
+    maker.notes += _moved(plans)
     topics = _topic_facts(request, logs, plans)
     cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
@@ -271,6 +274,19 @@ class _Maker:
         elif policy is Otherwise.SKIP:
             self.notes.append(f"{group_id} {adjustment.tp} is skipped: {_found_missing(adjustment)}")
         return policy in (Otherwise.END, Otherwise.CLAMP)
+
+
+def _moved(plans: Iterable[GroupPlan]) -> list[str]:
+    """How often the end of a log is planned instead of what was requested. Tables may lack the reason of each row."""
+    counts = Counter(adjustment.kind for plan in plans for adjustment in plan.adjustments)
+    return [f"{counted(counts[kind], 'partition')} {_INSTEAD[kind]}" for kind in AdjustmentKind if counts[kind]]
+
+
+_INSTEAD = {
+    AdjustmentKind.ABOVE_LOG_END: "with an offset above the log end: the log end instead",
+    AdjustmentKind.BELOW_LOG_START: "with an offset below the log start: the log start instead",
+    AdjustmentKind.NOTHING_LATER: "without a record from that time on: the log end instead",
+}
 
 
 def _topic_facts(request: Request, logs: Logs, plans: Iterable[GroupPlan]) -> dict[str, PlannedTopic]:
