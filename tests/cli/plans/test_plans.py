@@ -418,7 +418,8 @@ def test_every_way_to_change_offsets_is_journalled(
 def test_where_nothing_is_left_to_take_back_there_is_nothing_to_confirm(run: Run, journal: Journal) -> None:
     assert run("groups", "delete-offsets", "zeta", "--topic", "a-topic-with-a-long-name", "--execute")[0] == 0
     status, report, _ = run("undo", "--execute", "--if-out-of-range", "skip", "--confirm", "1")
-    assert (status, report["changes"], report["notes"][-1]) == (0, [], "there was nothing to do")
+    said = "there was nothing to do; no earlier change is left to undo"
+    assert (status, report["changes"], report["notes"][-1]) == (0, [], said)
 
 
 def test_an_undo_counts_what_it_changes_and_takes_the_number_of_the_plan_too(run: Run, servers: str) -> None:

@@ -84,3 +84,20 @@ def test_where_the_offset_has_moved_elsewhere_an_earlier_change_is_named(
         status, report = run("undo", "--execute", *words)
         assert (status, [one["error"] for one in report["problems"]]) == (1, ["STALE_PLAN"])
         assert report["notes"][-1] == said
+
+
+def test_where_all_is_as_before_already_an_earlier_change_is_named(run: Run, servers: str, journal: Journal) -> None:
+    commit(servers, "before")
+    for _ in range(2):
+        assert run(*DELETE)[0] == 0
+        commit(servers, "before")
+    first, second = (one.head.id for one in journal.summaries()[0])
+    as_before = "there was nothing to do: all that {} changed is as before it already; {}"
+    for words, said in [
+        ((), as_before.format(second, how_to_undo_earlier(servers, first))),
+        (("--execute",), as_before.format(second, how_to_undo_earlier(servers, first))),
+        ((first,), as_before.format(first, "no earlier change is left to undo")),
+    ]:
+        status, report = run("undo", *words)
+        assert (status, [row["result"] for row in report["changes"]]) == (0, ["already"])
+        assert report["notes"][-1] == said

@@ -148,8 +148,20 @@ def _report(plan: Plan, applied: Applied, options: Namespace, earlier: str) -> S
             "run the same command again; it compares, and makes the rest"
         )
     elif not applied.done and not problems:
-        notes.append(_NOTHING[plan.settles, options.execute])
+        notes.append(_nothing(options, plan, applied, earlier))
     return [*pages_with(rows), Page(problems=problems, notes=notes, more={"executed": options.execute})]
+
+
+def _nothing(options: Namespace, plan: Plan, applied: Applied, earlier: str) -> str:
+    """The note where no offset is to change. Of an undo it names an earlier change: this one stays as it is in the
+    journal, and so the next `undo` without an id would choose it again.
+    """
+    said = _NOTHING[plan.settles, options.execute]
+    if not earlier or plan.settles:
+        return said
+    if applied.already and options.if_out_of_range in ("fail", "exact"):  # else some are left out, or clamped
+        said = f"{said}: all that {plan.undoes} changed is as before it already"
+    return f"{said}; {earlier}"
 
 
 def _way_out(options: Namespace, plan: Plan, stale: Sequence[StalePlan], earlier: str) -> str:
