@@ -1,6 +1,7 @@
 """`groupkeeper groups why`: each cause on the embedded broker, with the command that helps."""
 
 import json
+import re
 import shlex
 import threading
 import time
@@ -202,6 +203,31 @@ def test_more_is_written_than_read(servers: str, why: Why, member: Callable[[str
     (fact,) = found["facts"]
     assert (fact["cause"], fact["topic"]) == ("slow", None)
     assert fact["fact"].endswith("the group does not catch up")
+
+
+def test_a_group_that_moves_is_told_so(servers: str, why: Why) -> None:
+    make_topic(servers, "flows")
+    producer, is_over = Producer({"bootstrap.servers": servers}), threading.Event()
+    for _ in range(2000):
+        producer.produce("flows", b"x")
+    assert producer.flush(PATIENCE_S) == 0
+    commit(servers, "moves", {("flows", 0): 1})
+
+    def read() -> None:
+        for offset in range(2, 1000):
+            if is_over.wait(0.02):
+                return
+            commit(servers, "moves", {("flows", 0): offset})
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        found = why("moves", "--interval", "1s")
+    finally:
+        is_over.set()
+        reading.join()
+    assert (found["cause"], found["facts"]) == (None, [])
+    assert re.fullmatch(r"it moves: [\d,]+ records wait; .*/s read and 0/s written within 1 s", found["notes"][0])
 
 
 def test_a_group_that_rebalances_between_the_looks(

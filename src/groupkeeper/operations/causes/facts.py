@@ -114,7 +114,7 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
     """Explains a group by two looks, `interval_s` apart. Raises the failure if nothing is known of the group."""
     began_ms, first = await lag_at_an_instant(admin, [group_id], to_last_stable=True)
     _refuse_unknown(first.failed.get(group_id), first.descriptions.get(group_id))
-    await asyncio.sleep(interval_s)
+    await asyncio.sleep(interval_s)  # also without members: a program may commit for the group without being one
     at_ms, now = await lag_at_an_instant(admin, [group_id], to_last_stable=True)
     failure, group = now.failed.get(group_id), now.descriptions.get(group_id)
     _refuse_unknown(failure, group)
