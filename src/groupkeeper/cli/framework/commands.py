@@ -187,7 +187,9 @@ class ArgumentParser(argparse.ArgumentParser):
         name = words[0].partition("=")[0]
         way_out = self._instead_of(name) if name.startswith("--") else ""
         if not way_out and name.startswith("-"):
-            way_out = "; see --help; put arguments that start with '-' after '--'"
+            way_out = "; see --help"
+            if not name.startswith("--") and any(not action.option_strings for action in self._actions):
+                way_out += "; put arguments that start with '-' after '--'"
         if not name.startswith("-") and "--group" in self.option_names:
             way_out = "; to name several groups, repeat --group"
         self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
