@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.acts import commit, committed
+from tests.acts import commit, committed, member
 from tests.cli.stages import INACTIVE
 
 from groupkeeper.cli.framework.terminal import _INTERVAL_S, _PATIENCE_S
@@ -153,6 +153,31 @@ def test_the_number_of_several_groups_is_asked_for(servers: str, tmp_path: Path,
     assert terminal.end() == 1
     assert "nothing was changed" in terminal.shown
     assert committed(servers, "billing") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["groups", "reset", "[bzfr]*", "--topic", "orders:0", "--to-offset", "99"], "(GROUP_IS_ACTIVE)"),
+        (["groups", "delete", "[bzr]*"], "(NON_EMPTY_GROUP)"),
+        (["apply", "plan.json", "--skip-refused"], "(GROUP_IS_ACTIVE)"),
+    ],
+    ids=["reset", "delete", "apply"],
+)
+def test_what_is_known_stands_above_the_question(servers: str, tmp_path: Path, words: list[str], problem: str) -> None:
+    commit(servers, "first", {TopicPartition("orders", 0): 10})
+    consumer = member(servers, "reader", "payments")
+    path, where = str(tmp_path / "plan.json"), ["--bootstrap-server", servers]
+    plan = ["plan", "reset", "[bzfr]*", "--topic", "orders:0", "--to-offset", "99", "--save", path]
+    assert subprocess.run([*COMMAND, *plan, *where], capture_output=True, check=False).returncode == 0
+    terminal = Terminal(*[path if word == "plan.json" else word for word in words], "--execute", *where)
+    shown = terminal.read(QUESTION.format(2))
+    terminal.press("no\n")
+    assert terminal.end() == 1
+    consumer.close()
+    assert ("2 of these 3 groups would change" in shown) == ("delete" not in words)
+    assert ("with an offset above the log end" in shown) == ("reset" in words)
+    assert problem in shown
 
 
 def test_no_progress_erases_a_question(servers: str, tmp_path: Path) -> None:

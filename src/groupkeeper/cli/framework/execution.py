@@ -11,9 +11,9 @@ from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import ClusterSession
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.render import WIDTH, TableWriter, note_text
-from groupkeeper.cli.framework.reports import Page, Row, Schema
-from groupkeeper.cli.framework.terminal import columns_of, is_terminal
+from groupkeeper.cli.framework.render import WIDTH, TableWriter, note_text, problem_text
+from groupkeeper.cli.framework.reports import Page, Problem, Row, Schema
+from groupkeeper.cli.framework.terminal import columns_of, has_colour, is_terminal
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
@@ -22,6 +22,9 @@ from groupkeeper.rules.words import counted
 
 WOULD_BE = "would be "
 """The beginning of results that are not yet made."""
+
+ALREADY = "already"
+"""The result where there is nothing to change."""
 
 _MOST_ROWS = 40
 
@@ -161,14 +164,32 @@ async def _typed() -> str:
     return sys.stdin.readline()
 
 
-def show_first(session: ClusterSession, schema: Schema, rows: Sequence[Row], notes: Iterable[str] = ()) -> None:
-    """Show the rows to confirm at the terminal as a table, whatever the report's format is."""
+def show_first(
+    session: ClusterSession,
+    schema: Schema,
+    rows: Sequence[Row],
+    notes: Iterable[str] = (),
+    problems: Iterable[Problem] = (),
+) -> None:
+    """Show the rows to confirm at the terminal as a table, whatever the report's format is, and what is known yet."""
     session.progress.clear()
     writer = TableWriter(schema, limit=columns_of(sys.stderr) or WIDTH, encoding=sys.stderr.encoding)
     complain(writer.begin() + writer.page(Page(rows[:_MOST_ROWS])) + writer.end())
     if len(rows) > _MOST_ROWS:
         complain(f"... and {counted(len(rows) - _MOST_ROWS, 'more row')}\n")
-    complain("".join(map(note_text, notes)))
+    complain("".join(map(note_text, [*notes, *_unlike_the_rows(rows)])))
+    is_coloured = has_colour(sys.stderr, session.options.color)
+    complain("".join(problem_text(problem, has_colour=is_coloured) for problem in problems))
+
+
+def _unlike_the_rows(rows: Sequence[Row]) -> list[str]:
+    """The note that the table has more groups than change."""
+    already = {row["group"] for row in rows if row["result"] == ALREADY}
+    changed = {row["group"] for row in rows if row["result"] != ALREADY} if already else set()
+    if already <= changed:
+        return []
+    of_these = f"{len(changed)} of these {counted(len(already | changed), 'group')}"
+    return [f"{of_these} would change; the others have these offsets already"]
 
 
 def not_yet(count: int, *, are_named: bool = False) -> str:

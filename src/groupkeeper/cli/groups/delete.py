@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
@@ -82,11 +83,12 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     notes = list(overall.notes)
     session.progress.say("reading the groups")
     found = await find_deletion(session.admin, selection.group_ids)
-    yield Page(problems=problems_of(options, found.failed, Attempt.DELETE))
+    failed = problems_of(options, found.failed, Attempt.DELETE)
+    yield Page(problems=failed)
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
-    await check_confirmed(
-        session, len(would_be), are_named=are_typed(options), show=lambda: show_first(session, DELETED_GROUPS, would_be)
-    )
+    known = [*failed, *overall.problems]
+    show = partial(show_first, session, DELETED_GROUPS, would_be, notes, known)
+    await check_confirmed(session, len(would_be), are_named=are_typed(options), show=show)
     recorder = own_recorder(options, notes) if options.execute else None
     if not options.execute:
         yield Page(would_be)

@@ -8,7 +8,14 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from groupkeeper.cli.framework import group_arguments
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
-from groupkeeper.cli.framework.execution import add_creating, add_executing, check_confirmed, not_yet, show_first
+from groupkeeper.cli.framework.execution import (
+    ALREADY,
+    add_creating,
+    add_executing,
+    check_confirmed,
+    not_yet,
+    show_first,
+)
 from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.framework.typed import follow_up
@@ -61,12 +68,11 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     plan = made.plan
     fit = await check(session.admin, plan, creates=options.create)
     applied = Applied(fit.ready, fit.already, fit.troubles)
-    meaning = consequences(fit.ready)
-    notes += meaning
+    notes += consequences(fit.ready)
 
     def show() -> None:
         rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
-        show_first(session, NEW_OFFSETS, rows, meaning)
+        show_first(session, NEW_OFFSETS, rows, notes, [*overall.problems, *problems, *_problems_of(applied)])
 
     if await check_confirmed(session, len(fit.ready), are_named=group_arguments.are_typed(options), show=show):
         fit = await check(session.admin, plan, creates=options.create)
@@ -88,7 +94,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
             "'groupkeeper plan reset' plans the same for groups with members, and "
             f"'{follow_up(options, 'apply', 'FILE', '--execute', '--wait', '5m')}' carries it out when they have left"
         )
-    problems += dict.fromkeys(map(_problem_of, applied.troubles))  # the same problem is shown once
+    problems += _problems_of(applied)
     yield Page(problems=problems)
     result = "applied" if options.execute else "would be applied"
     for page in _rows(plan.groups, applied, result, has_group=only_group(options) is None):
@@ -114,6 +120,11 @@ async def _made(session: ClusterSession, group_ids: Sequence[str], notes: list[s
     return made._replace(plan=made.plan._replace(groups=kept)), await with_topics(session, problems)
 
 
+def _problems_of(applied: Applied) -> Iterable[Problem]:
+    """The problems of the troubles; the same problem is shown once."""
+    return dict.fromkeys(map(_problem_of, applied.troubles))
+
+
 def _problem_of(trouble: PlanTrouble) -> Problem:
     if isinstance(trouble.failure, GroupAuthorizationFailed):
         trouble = trouble._replace(topic_partition=None)  # the partitions have nothing to do with it
@@ -126,7 +137,7 @@ def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_gro
     already = set(applied.already)
     for group in groups:
         results: dict[TopicPartition, str] = dict.fromkeys(done.get(group.group_id, ()), result)
-        results |= {tp: "already" for tp in group.changes if (group.group_id, tp) in already}
+        results |= {tp: ALREADY for tp in group.changes if (group.group_id, tp) in already}
         adjustments = {each.tp: each for each in group.adjustments}
         rows = [reset_row(group, tp, _note(adjustments.get(tp)), results[tp]) for tp in sorted(results)]
         planned = group.offsets

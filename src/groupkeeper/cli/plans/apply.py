@@ -15,7 +15,7 @@ from groupkeeper.cli.plans import outcome
 from groupkeeper.cli.plans.plan_options import STANDARD_OUTPUT, official_commands
 from groupkeeper.cli.plans.schemas import OUTCOMES
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.consequences import consequences
+from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.document import BadPlanFile
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
@@ -67,7 +67,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     if would_be.done:
         rows = outcome.rows_of(plan, would_be, is_done=False)
         count = len(would_be.done)
-        show = partial(show_first, session, OUTCOMES, rows, notes)
+        show = partial(show_first, session, OUTCOMES, rows, notes, map(trouble_problem, would_be.troubles))
         if await check_confirmed(session, count, of=len(plan.groups), show=show):
             fit = await outcome.compared(session, plan)
     yield Page(notes=notes)

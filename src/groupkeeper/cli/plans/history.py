@@ -20,7 +20,7 @@ from groupkeeper.cli.plans.schemas import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.builder import Otherwise
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
-from groupkeeper.operations.plans.consequences import consequences
+from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recorder import cluster_id_of, without_secrets
@@ -169,7 +169,8 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
     await check_confirmed(session, count, of=len(plan.groups), are_named=can_ask())
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
     if not is_decided and can_ask():
-        show_first(session, OUTCOMES, rows_of(plan, would_be, is_done=False), notes)
+        known = map(trouble_problem, would_be.troubles)
+        show_first(session, OUTCOMES, rows_of(plan, would_be, is_done=False), notes, known)
         await ask(session, count)
         options.execute = True
         await check_context(session)
