@@ -143,7 +143,11 @@ async def test_a_reset_is_planned_applied_and_undone(broker: BackgroundBroker, t
     assert "Applied by alice" in (await apply(alice, undo)).words
     assert await site.committed("search") == {"orders-0": 0}
     assert [one.undone_by is not None for one in site.journal.summaries()[0]] == [True, False]
-    assert site.told == ["prod", "prod"]  # so that the cluster is polled again
+    # Another change does the same, so that the first one can be undone once more.
+    await apply(alice, await site.plan(alice, deed="reset", to="ago", ago="4h30m", scope="all"))
+    again = await alice.post("/undo", {name: done.field(name) for name in ("seal", "cluster", "change")})
+    assert f"{done.field('change')} was undone already by alice" in again.words
+    assert site.told == ["prod"] * 3  # so that the cluster is polled again
 
 
 async def test_a_share_group_is_reset_and_that_undone(broker: BackgroundBroker, tmp_path: Path) -> None:

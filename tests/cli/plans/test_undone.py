@@ -50,6 +50,11 @@ def test_a_change_that_was_undone_is_not_undone_again(run: Run, servers: str, jo
         commit(servers, "of the group")
     rows = run("history")[1]["changes"]
     assert [(row["result"], row["undone_by"]) for row in rows] == [("undone", undo.id), ("applied", None)]
+    # Another change does the same: the undo fits again.
+    assert run(*DELETE)[0] == 0
+    for options in ((), ("--execute",)):
+        status, report = run("undo", change.id, *options)
+        assert (status, report["notes"][0]) == (0, said)
 
 
 def test_a_change_that_committed_nothing_is_settled(run: Run, servers: str, journal: Journal) -> None:

@@ -24,7 +24,7 @@ from groupkeeper.operations.plans.consequences import consequences, trouble_prob
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recorder import cluster_id_of, without_secrets
-from groupkeeper.operations.plans.undo import make_undo, undo_of
+from groupkeeper.operations.plans.undo import make_undo, undo_of, undone_text
 from groupkeeper.operations.reporting.plan_rows import history_row, recorded_rows
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
@@ -153,19 +153,21 @@ async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
     is_share = is_of_share_groups(_opened(options), recorded)
     if is_share:
         session = session._replace(admin=ShareAdmin(session.admin))
+    undo = undo_of(summaries, recorded.head.id)
     plan, fit = await make_undo(
         session.admin,
         recorded,
         without_secrets(words_of(options)),
         time.time_ns() // 10**6,
-        undo=undo_of(summaries, recorded.head.id),
+        undo=undo,
         if_out_of_range=Otherwise(options.if_out_of_range),
     )
     if options.wait is not None:
         fit = await compared(session, plan)
     would_be = foreseen(options, fit)
     count = len(would_be.done)
-    notes = [*_told_of(recorded, is_share=is_share), *consequences(would_be.done, is_share=is_share)]
+    notes = [] if undo is None else [undone_text(recorded.head.id, undo)]
+    notes += [*_told_of(recorded, is_share=is_share), *consequences(would_be.done, is_share=is_share)]
     await check_confirmed(session, count, of=len(plan.groups), are_named=can_ask())
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
     if not is_decided and can_ask():

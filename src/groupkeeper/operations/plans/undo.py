@@ -25,6 +25,11 @@ def undo_of(summaries: Iterable[ChangeSummary], change_id: str) -> ChangeSummary
     return known.get(known[change_id].undone_by or "") if change_id in known else None
 
 
+def undone_text(change_id: str, undo: ChangeSummary) -> str:
+    """Who has undone a change already, and when. What it changed may be there again: other changes may do the same."""
+    return f"{change_id} was undone already by {maker_of(undo.head)} at {utc_text(undo.head.time_ms)} ({undo.head.id})"
+
+
 async def make_undo(
     admin: Admin,
     recorded: Recorded,
@@ -69,8 +74,7 @@ async def make_undo(
     await refuse_other_cluster(admin, plan)
     fit = fit_of(plan, groups, logs, takes_any=if_out_of_range is Otherwise.EXACT)
     if undo is not None and not fit.ready and {each.group_id for each in fit.troubles} <= {*undo.names}:
-        who, when = maker_of(undo.head), utc_text(undo.head.time_ms)
-        raise AlreadyUndone(f"{head.id} was undone already by {who} at {when} ({undo.head.id})")
+        raise AlreadyUndone(undone_text(head.id, undo))
     return plan, fit
 
 

@@ -28,7 +28,7 @@ from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadabl
 from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import Recorder
 from groupkeeper.operations.plans.sweeps import make_sweep
-from groupkeeper.operations.plans.undo import make_undo, undo_of
+from groupkeeper.operations.plans.undo import make_undo, undo_of, undone_text
 from groupkeeper.operations.selection import ALL, Choice, Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.protocol.errors import KafkaError
@@ -212,7 +212,7 @@ class Desk:
         async def plan(admin: Admin) -> Made:
             made, _ = await make_undo(admin, recorded, words, _now_ms(), undo=undone)
             timed, notes = await with_times(admin, made)
-            return Made(timed, notes=tuple(notes))
+            return Made(timed, notes=(*([] if undone is None else [undone_text(change_id, undone)]), *notes))
 
         return await self._planned(cluster, person, plan, tuple(recorded.groups), is_share)
 
