@@ -87,10 +87,13 @@ def test_pages(served: Served) -> None:
     assert "Partitions" in group.text
     assert served.get("/groups.csv?cluster=prod").text.splitlines()[0].startswith("cluster,group,status,")
     assert served.get("/style.css").headers["content-type"].startswith("text/css")
-    for path in ("/cluster?cluster=nowhere", "/group?cluster=prod&group=nobody", "/group", "/groups.csv", "/nowhere"):
+    for path in ("/cluster?cluster=nowhere", "/group?cluster=prod&group=nobody", "/nowhere"):
         lost = served.get(path)
         assert (lost.status, "<title>Not found</title>" in lost.text) == (404, True)
         assert lost.headers["content-security-policy"].startswith("default-src 'none'")
+    for path in ("/group", "/groups.csv"):
+        unnamed = served.get(path)
+        assert (unnamed.status, "Name one of the clusters, cluster=NAME: prod, dr." in unnamed.text) == (400, True)
     for path in ("/group?cluster=dr&group=g", "/topic?cluster=dr&topic=t", "/groups.csv?cluster=dr"):
         away = served.get(path)
         assert away.status == 503

@@ -91,10 +91,10 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 def _summary(found: Explained, options: Namespace) -> str:
     waits = waiting(found.waiting, "record") if found.waiting else "nothing waits that is known"
     rates = f"{rate(found.rate.consumed)} read and {rate(found.rate.produced)} written within {options.interval:g} s"
-    verdict = ""
+    said = ""
     if found.waiting and not found.facts:
-        verdict = "it moves: " if found.rate.consumed > 0 else "no cause is found: "
-    return f"{verdict}{waits}; {rates}"
+        said = "it moves: " if found.rate.consumed > 0 else "no cause is found: "
+    return f"{said}{waits}; {rates}"
 
 
 def _record(fact: Fact) -> str:
