@@ -3,7 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
-from time import sleep, thread_time
+from time import monotonic, sleep, thread_time
 from typing import Any
 
 import pytest
