@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -178,13 +179,26 @@ def test_a_hanging_transaction_is_told_after_missing_members(
     assert "transactions abort --partition hangs:0" in second["command"]
 
 
+@contextmanager
+def meanwhile(act: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Acts in a thread beside the block, whose end sets the event."""
+    is_over = threading.Event()
+    acting = threading.Thread(target=act, args=(is_over,))
+    acting.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        acting.join()
+
+
 def test_more_is_written_than_read(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
     filled(servers, "busy")
     consumer = member("slow", "busy")
     consumer.commit(offsets=[TopicPartition("busy", 0, 1)], asynchronous=False)
-    producer, is_over = Producer({"bootstrap.servers": servers}), threading.Event()
+    producer = Producer({"bootstrap.servers": servers})
 
-    def write() -> None:
+    def write(is_over: threading.Event) -> None:
         offset = 1
         while not is_over.wait(0.02):
             for _ in range(50):
@@ -193,13 +207,8 @@ def test_more_is_written_than_read(servers: str, why: Why, member: Callable[[str
             offset += 1
             consumer.commit(offsets=[TopicPartition("busy", 0, offset)], asynchronous=False)
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    try:
+    with meanwhile(write):
         found = why("slow", "--interval", "1s")
-    finally:
-        is_over.set()
-        writing.join()
     (fact,) = found["facts"]
     assert (fact["cause"], fact["topic"]) == ("slow", None)
     assert fact["fact"].endswith("the group does not catch up")
@@ -207,25 +216,20 @@ def test_more_is_written_than_read(servers: str, why: Why, member: Callable[[str
 
 def test_a_group_that_moves_is_told_so(servers: str, why: Why) -> None:
     make_topic(servers, "flows")
-    producer, is_over = Producer({"bootstrap.servers": servers}), threading.Event()
+    producer = Producer({"bootstrap.servers": servers})
     for _ in range(2000):
         producer.produce("flows", b"x")
     assert producer.flush(PATIENCE_S) == 0
     commit(servers, "moves", {("flows", 0): 1})
 
-    def read() -> None:
+    def read(is_over: threading.Event) -> None:
         for offset in range(2, 1000):
             if is_over.wait(0.02):
                 return
             commit(servers, "moves", {("flows", 0): offset})
 
-    reading = threading.Thread(target=read)
-    reading.start()
-    try:
+    with meanwhile(read):
         found = why("moves", "--interval", "1s")
-    finally:
-        is_over.set()
-        reading.join()
     assert (found["cause"], found["facts"]) == (None, [])
     assert re.fullmatch(r"it moves: [\d,]+ records wait; .*/s read and 0/s written within 1 s", found["notes"][0])
 
@@ -234,22 +238,19 @@ def test_a_group_that_rebalances_between_the_looks(
     servers: str, why: Why, member: Callable[[str, str], Consumer]
 ) -> None:
     member("churning", filled(servers, "churn"))
-    is_over, more = threading.Event(), list[Consumer]()
+    more = list[Consumer]()
 
-    def join() -> None:
+    def join(is_over: threading.Event) -> None:
         while not is_over.is_set():
             more.append(Consumer({"bootstrap.servers": servers, "group.id": "churning"}))
             more[-1].subscribe(["churn"])
             for consumer in more:
                 consumer.poll(0.05)
 
-    joining = threading.Thread(target=join)
-    joining.start()
     try:
-        found = why("churning", "--interval", "1s")
+        with meanwhile(join):
+            found = why("churning", "--interval", "1s")
     finally:
-        is_over.set()
-        joining.join()
         with ThreadPoolExecutor(len(more)) as closing:  # one by one, each would wait for the others' rebalance
             list(closing.map(Consumer.close, more))
     assert found["cause"] == "rebalancing"

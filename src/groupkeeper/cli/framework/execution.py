@@ -18,13 +18,11 @@ from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.model import Plan
+from groupkeeper.operations.reporting.plan_rows import ALREADY
 from groupkeeper.rules.words import counted
 
 WOULD_BE = "would be "
 """The beginning of results that are not yet made."""
-
-ALREADY = "already"
-"""The result where there is nothing to change."""
 
 _MOST_ROWS = 40
 

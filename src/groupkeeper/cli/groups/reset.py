@@ -8,14 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from groupkeeper.cli.framework import group_arguments
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, UsageMistake
-from groupkeeper.cli.framework.execution import (
-    ALREADY,
-    add_creating,
-    add_executing,
-    check_confirmed,
-    not_yet,
-    show_first,
-)
+from groupkeeper.cli.framework.execution import add_creating, add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.framework.typed import follow_up
@@ -31,7 +24,7 @@ from groupkeeper.operations.plans.consequences import consequences, trouble_prob
 from groupkeeper.operations.plans.execution import Applied, apply_plan
 from groupkeeper.operations.plans.fit import check
 from groupkeeper.operations.plans.model import Adjustment, AdjustmentKind, GroupPlan, PlanTrouble
-from groupkeeper.operations.reporting.plan_rows import reset_row
+from groupkeeper.operations.reporting.plan_rows import ALREADY, reset_row
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.rules.words import counted
 

@@ -13,6 +13,9 @@ from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import utc_text
 from groupkeeper.rules.words import several
 
+ALREADY = "already"
+"""The result where there is nothing to change."""
+
 _NAMED_GROUPS = 3
 
 
@@ -68,7 +71,7 @@ def already_rows(planned: Iterable[GroupPlan], already: Sequence[tuple[str, Topi
     changes = {group.group_id: group.changes for group in planned}
     for group_id, tp in already:
         now = changes[group_id][tp].after
-        yield {**_outcome(group_id, tp, now, now), "result": "already"}
+        yield {**_outcome(group_id, tp, now, now), "result": ALREADY}
 
 
 def history_row(summary: ChangeSummary) -> Row:
