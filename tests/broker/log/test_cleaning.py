@@ -3,7 +3,8 @@
 import asyncio
 import os
 from pathlib import Path
-from time import monotonic, sleep, thread_time
+from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
 
+from groupkeeper.broker.log import cleaner
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
@@ -221,30 +223,36 @@ async def test_a_topic_made_again_is_not_taken_for_compacted(start: Start, conne
         broker.topics.delete("t")
 
 
-async def test_a_busy_broker_compacts_beside_its_work(start: Start) -> None:
+@pytest.mark.parametrize(("others_need_it", "share"), [(False, 1), (True, 8)])
+async def test_a_broker_compacts_beside_its_work(
+    start: Start, monkeypatch: pytest.MonkeyPatch, others_need_it: bool, share: int
+) -> None:
+    used = {"cleaner": 0.0, "others": 0.0, "nobody": 0.0}
+    turns = 0
+
+    def clock() -> float:
+        used["cleaner"] += 0.00005  # the cleaner asks once for each of its steps
+        return sum(used.values())
+
+    async def sleep(seconds: float) -> None:
+        nonlocal turns
+        if seconds > 1:
+            await asyncio.sleep(seconds)  # until the cleaner's next round
+        turns += 1
+        used["others" if others_need_it else "nobody"] += seconds
+
     broker = await start(properties={"log.cleaner.backoff.ms": "3600000"})
     broker.groups.ensure_topic()
     log = broker.groups.shard_of("g").log
     for number in range(5000):
         log.append(write_batch([Record(b"k%d" % (number % 7), b"", timestamp=1)]), 1)
     log.roll()
-    used_by_others = 0.0
-
-    async def work() -> None:
-        nonlocal used_by_others
-        while True:
-            began = thread_time()
-            while thread_time() < began + 0.0005:
-                pass
-            used_by_others += thread_time() - began
-            await asyncio.sleep(0)
-
-    others = asyncio.create_task(work())
-    began = thread_time()
+    monkeypatch.setattr(cleaner, "perf_counter", clock)
+    monkeypatch.setattr(cleaner, "thread_time", lambda: used["cleaner"] + used["others"])
+    monkeypatch.setattr(cleaner, "asyncio", SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread))
     assert await broker.cleaner.compact(broker.now_ms()) == 1
-    used = thread_time() - began
-    others.cancel()
-    assert used_by_others > 0.7 * used
+    assert turns > 20 * share
+    assert (used["others"] + used["nobody"]) / used["cleaner"] == pytest.approx(share, rel=0.1)
 
 
 async def test_the_cleaner_goes_on_after_an_unexpected_error(
