@@ -79,11 +79,10 @@ def _sharing_group(item: pytest.Item) -> str | None:
     return "-".join([item.path.parent.name, item.path.stem, *params])
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _interrupts_are_heard() -> None:
-    """A shell without job control starts what runs in its background deaf to Ctrl-C, and that is inherited."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A shell without job control starts what runs in its background deaf to Ctrl-C; Spark has a handler of its own."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

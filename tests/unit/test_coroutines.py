@@ -35,7 +35,7 @@ def test_an_interrupt_while_a_loop_starts_is_not_taken_for_a_cancelled_task(monk
 
     def set_and_interrupt(number: int, handler: Callable[..., Any]) -> Any:
         before = set_handler(number, handler)
-        if handler is not signal.default_int_handler:
+        if number == signal.SIGINT and handler is not signal.default_int_handler:
             signal.raise_signal(signal.SIGINT)
         return before
 
