@@ -14,7 +14,7 @@ from tests.web.serving import Served, serving
 from groupkeeper.testing.background import BackgroundBroker
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.timeout(180)]
 
@@ -90,6 +90,21 @@ def test_one_gets_from_the_fleet_to_a_group_and_the_list_is_sorted_by_links(serv
         assert page.evaluate("document.querySelector('th[aria-sort]').textContent") == "lag ▼"
         page.goto(page.evaluate("[...document.links].find((link) => link.textContent === 'search').href"))
         assert page.evaluate("document.querySelector('h1').textContent") == "search"
+
+
+def test_a_poll_between_a_page_and_its_stream_is_not_missed(browser: Browser) -> None:
+    def write_before_the_poll(route: Route) -> None:
+        written = route.fetch()
+        route.fulfill(response=written, body=written.text().replace("search", "from before"))
+
+    with BackgroundBroker() as broker:
+        aside(lambda: arrange(broker.bootstrap_servers))
+        with serving("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "1h") as served:
+            served.until_ready()
+            with opened(browser) as (page, _, _):
+                page.route("**/cluster?*", write_before_the_poll, times=1)
+                page.goto(f"http://{served.address}/cluster?cluster=prod&sort=group")
+                expect(page.locator("tbody tr").last).to_contain_text("search")
 
 
 def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:

@@ -64,8 +64,9 @@ class News:
         self._waiting.add(event)
         return _Stream(self, event, clusters)
 
-    async def _follow(self, event: asyncio.Event, clusters: Callable[[], Collection[str]], send: Send) -> None:
-        announced = Counter(self._polls)
+    async def _follow(
+        self, event: asyncio.Event, announced: Counter[str], clusters: Callable[[], Collection[str]], send: Send
+    ) -> None:
         await _say(send, "retry: 3000\n\n")
         while not self._is_closed and (known := clusters()):
             news = [cluster for cluster in known if self._polls[cluster] != announced[cluster]]
@@ -95,6 +96,7 @@ class _Stream(Response):
         self.headers["x-accel-buffering"] = "no"  # nginx would hold events back
         self._news = news
         self._event = event
+        self._announced = Counter(news._polls)  # what is polled once the page has the header is told
         self._clusters = clusters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,7 +107,7 @@ class _Stream(Response):
             self._news._waiting.discard(self._event)
 
     async def _follow(self, receive: Receive, send: Send) -> None:
-        following = asyncio.create_task(self._news._follow(self._event, self._clusters, send))
+        following = asyncio.create_task(self._news._follow(self._event, self._announced, self._clusters, send))
         leaving = asyncio.create_task(_left(receive))
         try:
             await asyncio.wait([following, leaving], return_when=asyncio.FIRST_COMPLETED)

@@ -46,6 +46,16 @@ def poll(cluster: str) -> str:
     return f'event: poll\ndata: "{cluster}"\n\n'
 
 
+async def test_a_poll_while_the_header_is_sent_is_told() -> None:
+    news = News()
+    reader = Reader(news)
+    await asyncio.sleep(0)
+    news.tell("a")
+    assert await reader.until(2) == [poll("a")]
+    reader.leave()
+    await reader.task
+
+
 async def test_each_is_told_of_the_clusters_that_it_may_know() -> None:
     news = News()
     both, one = Reader(news), Reader(news, ["b"])

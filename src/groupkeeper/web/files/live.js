@@ -81,15 +81,9 @@
   const follow = () => {
     if (stream) stream.close();
     stream = new EventSource(source);
-    let isLost = false;
-    stream.addEventListener("open", () => {
-      if (isLost) renew(); // polls were missed
-      else say("live");
-      isLost = false;
-    });
+    stream.addEventListener("open", renew); // polls since the page was written, or while the stream was lost, are told by no event
     stream.addEventListener("poll", () => setTimeout(renew, Math.random() * 200));
     stream.addEventListener("error", () => {
-      isLost = true;
       say(stream.readyState === EventSource.CLOSED ? "Not live: load the page again." : "The server does not answer.");
     });
   };
@@ -101,7 +95,6 @@
       stream = null;
     } else if (!stream) {
       follow();
-      renew();
     }
   });
   if (source && said && !document.hidden) follow();
