@@ -51,7 +51,7 @@ class Begin:
     def fail(self, *arguments: str, status: int = 1) -> str:
         """Runs a command that must not start; what its last line of errors says, the only one but for the usage."""
         command = [sys.executable, "-c", MAIN, *arguments]
-        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=50, check=False)
         assert (done.returncode, done.stdout) == (status, "")
         *usage, last = done.stderr.splitlines()
         front = "groupkeeper broker: error: " if status == 2 else "groupkeeper broker: "

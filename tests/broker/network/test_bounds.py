@@ -118,7 +118,7 @@ async def test_a_silent_connection_gives_its_place_first(
     assert len(broker.server.connections) == 3
     monkeypatch.setattr("groupkeeper.broker.network.connection._KEPT_SILENT_S", 0.0)
     broker.server.close_idle()
-    assert await asyncio.wait_for(silent.is_closed(), 5)
+    assert await asyncio.wait_for(silent.is_closed(), 30)
     broker.server.close_idle()
     await late.call(MetadataRequest([]), 12)
     assert len(broker.server.connections) == 2
@@ -129,7 +129,7 @@ async def test_a_peer_gets_few_lines(start: Start, connect: Connect, caplog: pyt
     for _ in range(30):
         wire = await connect(broker)
         wire.writer.write(struct.pack(">ihhihb", 11, 3, 99, 1, -1, 0))
-        assert await asyncio.wait_for(wire.is_closed(), 5)
+        assert await asyncio.wait_for(wire.is_closed(), 30)
     assert caplog.text.count("closing the connection from /127.0.0.1: Metadata version 99") == 10
     assert "left out" not in caplog.text
     broker.server.log.sum_up()

@@ -191,7 +191,7 @@ async def test_who_does_not_hear_the_end_of_tls_sees_that_of_the_connection(*, h
             channel.write(b"xx")
             wire.writer.write(sent.read())
         with suppress(ConnectionError):
-            while await asyncio.wait_for(wire.reader.read(1 << 16), 5):
+            while await asyncio.wait_for(wire.reader.read(1 << 16), 30):
                 pass
         wire.writer.close()
 

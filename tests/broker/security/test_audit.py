@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ResourceType as ResourceType_
 from tests.broker.security.logins import of_librdkafka
+from tests.patience import until
 
 from groupkeeper.base_error import InvalidSetting
 from groupkeeper.broker import Broker
@@ -43,8 +44,10 @@ def test_logins_and_decisions(tmp_path: Path, has_allowed: bool) -> None:
     authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
     with BackgroundBroker(properties=properties, users=USERS, authorizer=authorizer) as broker:
         AdminClient(login(broker, "alice-secret")).list_topics("orders", timeout=20)
+        wrong = Producer(login(broker, "a wrong one"))
         with pytest.raises(KafkaException):
-            Producer(login(broker, "a wrong one")).list_topics(timeout=1)
+            wrong.list_topics(timeout=1)
+        until(lambda: "Invalid username or password" in path.read_text())
     found = lines(path)
     assert "wrong one" not in path.read_text()
     asked = {"principal": "User:alice", "host": "127.0.0.1", "listener": "SASL_PLAINTEXT"}
