@@ -26,7 +26,7 @@ def served() -> Iterator[Served]:
     with BackgroundBroker() as broker:
         aside(lambda: arrange(broker.bootstrap_servers))
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
-        with serving(*where, "--timeout", "300ms") as served:
+        with serving(*where, "--timeout", "3s") as served:
             served.until_ready()
             yield served
 

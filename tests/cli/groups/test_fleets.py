@@ -27,6 +27,7 @@ PROD = Stage(
 )
 DR = Stage("dr", {"orders": (100,)}, {}, {"billing": {("orders", 0): OffsetAndMetadata(1)}})
 GONE = "127.0.0.1:1"
+OF_GONE = f"bootstrap.servers={GONE}\ndefault.api.timeout.ms=300\n"
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +103,9 @@ def test_notes_on_all_clusters_are_said_once(groupkeeper: Any) -> None:
 
 
 def test_a_cluster_that_is_gone_takes_nothing_from_the_others(groupkeeper: Any, contexts: Any) -> None:
-    (contexts / "a-gone.properties").write_text(f"bootstrap.servers={GONE}\n")
+    (contexts / "a-gone.properties").write_text(OF_GONE)
     (contexts / "broken.properties").write_text("security.protocol=SSL\n")
-    status, report = groupkeeper("groups", "list", "--context", "*", "--timeout", "1500ms")
+    status, report = groupkeeper("groups", "list", "--context", "*")
     assert (status, len(report["groups"])) == (1, 3)
     found = sorted((one["cluster"], one["error"]) for one in report["problems"])
     assert found == [("a-gone", "CONNECTION_FAILED"), ("broken", "CONTEXT_UNUSABLE")]
@@ -116,8 +117,8 @@ def test_a_group_needs_not_be_in_all_clusters(groupkeeper: Any, contexts: Any) -
     status, report = groupkeeper("groups", "offsets", "nope", "--context", "*")
     assert (status, {one["cluster"] for one in report["problems"]}) == (1, {"prod", "dr"})
     # Where not all clusters could be asked, it may be there.
-    (contexts / "gone.properties").write_text(f"bootstrap.servers={GONE}\n")
-    assert groupkeeper("groups", "offsets", "search", "--context", "*", "--timeout", "300ms")[0] == 1
+    (contexts / "gone.properties").write_text(OF_GONE)
+    assert groupkeeper("groups", "offsets", "search", "--context", "*")[0] == 1
 
 
 @pytest.mark.usefixtures("journal")
@@ -156,13 +157,14 @@ def test_a_cluster_that_is_gone_is_told_while_others_are_watched_and_joins_them(
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         gone = f"127.0.0.1:{found.getsockname()[1]}"
-    (contexts / "gone.properties").write_text(f"bootstrap.servers={gone}\n")
-    with watching(None, "--all-groups", "--context", "*", "--timeout", "300ms") as process:
+    (contexts / "gone.properties").write_text(OF_GONE.replace(GONE, gone))
+    with watching(None, "--all-groups", "--context", "*") as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith(f"error: cluster gone: {gone}: connection refused")
+        said = iter(process.stderr.readline, "")
+        assert any(line.startswith(f"error: cluster gone: {gone}: connection refused") for line in said)
         with BackgroundBroker(properties={**SETTINGS, "listeners": f"PLAINTEXT://{gone}"}):
             asyncio.run(set_up(DR, gone, tmp_path))
-            assert process.stderr.readline() == "note: gone: it replies again\n"
+            assert "note: gone: it replies again\n" in said
             assert process.stdout is not None
             clusters = set()
             while "gone" not in clusters:

@@ -202,7 +202,7 @@ def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
         pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
         pool.ask(m.ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, [], topic_partitions=[]), 1)
         pool.close()
-        with watching(servers, "g", "--output", "json", "--timeout", "300ms") as process:
+        with watching(servers, "g", "--output", "json", "--timeout", "2s") as process:
             until(process, ("state", None, None, "Stable"))
             broker.stop()
             assert process.stdout is not None

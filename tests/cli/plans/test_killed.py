@@ -177,7 +177,7 @@ def test_answers_that_never_come(
     monkeypatch.setattr(recorder, "_GROUPS_PER_CALL", 50)
     servers = broker.bootstrap_servers
     with broker.faults.drop("OffsetCommit", executes=executes) as fault:
-        assert main(["apply", plan, *confirmed(servers), "--timeout", "1500ms"]) == 1
+        assert main(["apply", plan, *confirmed(servers), "--timeout", "3000ms"]) == 1
         assert fault.seen <= 50
     assert "the change may or may not have been made: run the same command again" in capsys.readouterr().err
     (summary,), _ = journal.summaries()
