@@ -12,7 +12,7 @@ from zlib import adler32
 
 import pytest
 from _pytest.fixtures import FixtureDef
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from groupkeeper.cli.framework import garbage
 from groupkeeper.testing.background import BackgroundBroker
@@ -24,7 +24,8 @@ TIME_LIMIT_S = 60.0  # as pyproject.toml says for tests without one of their own
 
 
 garbage.stop_looking()  # thousands of modules and tests are made, and none goes
-settings.register_profile("groupkeeper", deadline=None)  # on a busy machine any example may take its time
+# On a busy machine any example may take its time, and its making.
+settings.register_profile("groupkeeper", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("groupkeeper")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from groupkeeper.client.admin.types import (
@@ -168,7 +168,6 @@ plans = st.dictionaries(places, st.builds(Change, commits, commits), max_size=4)
 ends = st.tuples(st.integers(0, 6), st.integers(6, 12))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(plans, st.dictionaries(places, commits, max_size=4), st.lists(ends, min_size=4, max_size=4))
 def test_a_stale_plan_is_never_ready(
     changes: dict[TopicPartition, Change],
