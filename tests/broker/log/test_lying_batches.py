@@ -4,6 +4,7 @@ import asyncio
 import logging
 import struct
 import time
+from typing import Any
 
 import pytest
 from google_crc32c import value as crc32c
@@ -13,8 +14,9 @@ from tests.broker.log.test_cleaning import QUICK
 from tests.patience import becomes
 
 from groupkeeper.broker import Broker
+from groupkeeper.broker.log import produced, record_walk
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.compression import CODECS, compress
+from groupkeeper.protocol.compression import CODECS, Content, compress
 from groupkeeper.protocol.record_batch import HEADER_SIZE, Record, read_header, read_records, write_batch
 
 NOW = int(time.time() * 1000)
@@ -75,15 +77,23 @@ def bomb(content: bytes, count: int, codec: str = "zstd") -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
-async def test_millions_of_records_in_a_few_bytes_are_refused_at_once(codec: str, connect: Connect) -> None:
+async def test_millions_of_records_in_a_few_bytes_are_refused_at_once(
+    codec: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = bytes((12, 0, 0, 0, 0, 1, 0))
     packed = bomb(record * 5_000_000, 5_000_000, codec)
+    read: list[int] = []
+
+    def walk(content: Content, *rest: Any) -> Any:
+        read.append(len(content))
+        return record_walk.walk(content, *rest)
+
+    monkeypatch.setattr(produced, "walk", walk)
     async with Broker() as broker:
         wire = await connect(broker)
         await wire.create("t", cleanup_policy="compact")
-        began = time.process_time()
         answer = await wire.produce("t", packed)
-        assert time.process_time() - began < 1
+        assert sum(read) < 100_000
         assert (answer.error_code, answer.base_offset) == (errors.UnknownServerError.code, -1)
 
 

@@ -472,4 +472,4 @@ def test_ten_thousand_groups_are_soon_there() -> None:
     for write in pages:
         began = time.process_time()
         assert len(write()) < 200_000
-        assert time.process_time() - began < 1
+        assert time.process_time() - began < 4  # of each with each: minutes
