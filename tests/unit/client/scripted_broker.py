@@ -101,14 +101,14 @@ class ScriptedBroker:
 
     async def until(self, api: str, count: int = 1) -> None:
         """Wait until that many requests of an API have come in."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(40):
             while self.count(api) < count:
                 self._news.clear()
                 await self._news.wait()
 
     async def until_no_connection(self) -> None:
         """Wait until every connection has been closed by the other side."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(40):
             while self._writers:
                 self._news.clear()
                 await self._news.wait()
