@@ -57,7 +57,6 @@ def step_s() -> float:
         made = {}
         for number in range(1_000_000):
             made[number & 1023] = (number, number + 1)
-            made[number & 1023] = (number, number + 1)
         took.append(time.process_time() - began)
     return min(took)
 
